@@ -1,0 +1,29 @@
+// The seam between the engine and the model: what the engine needs to carry out a StepPlan.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "scheduler/step_plan.h"
+
+namespace unspool {
+
+// ModelRunner is the real one; tests of the engine use one with predictable logits.
+class StepExecutor {
+ public:
+  virtual ~StepExecutor() = default;
+
+  virtual int vocab_size() const = 0;
+  // Runs the plan up to the final norm. Throws CheckFailure or std::bad_alloc on a fault of ours; the engine then fails the
+  // step's requests and returns their blocks. Nothing outside the plan's blocks is changed.
+  virtual void execute(const StepPlan& plan) = 0;
+  // Of the last execute(): sequences (indices into plan.sequences) whose keys or values were not finite.
+  virtual std::span<const int> non_finite_sequences() const = 0;
+  // Logits of rows [first, first + count) of the last plan, counted over plan.sequences' logits_rows in order.
+  // Returns [count, vocab_size] rows, `stride` floats apart; valid until the next call. count <= max_logits_rows().
+  virtual std::span<float> logits(int first, int count, int64_t* stride) = 0;
+  virtual int max_logits_rows() const = 0;  // bounds what logits() holds at once
+};
+
+}  // namespace unspool
