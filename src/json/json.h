@@ -52,6 +52,7 @@ class JsonValue {
 
  private:
   friend class JsonDocument;
+  static JsonValue view(const void* element);
   struct Raw { alignas(8) unsigned char bytes[16]; };  // a simdjson::dom::element, kept out of this header
   Raw raw_{};
   bool has_ = false;
