@@ -1,0 +1,48 @@
+// A model's shape and numerics, from Hugging Face's config.json.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "json/json.h"
+#include "models/rope_config.h"
+#include "tensor/dtype.h"
+
+namespace unspool {
+
+struct ModelConfig {
+  std::string architecture;  // "LlamaForCausalLM", as in config.json's architectures
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int64_t num_hidden_layers = 0;
+  int64_t num_attention_heads = 0;
+  int64_t num_key_value_heads = 0;  // divides num_attention_heads
+  int64_t head_dim = 0;             // even; num_attention_heads * head_dim need not be hidden_size
+  int64_t max_position_embeddings = 0;
+  double rms_norm_eps = 1e-6;
+  RopeConfig rope;
+
+  // What the family or the file switches on.
+  bool tie_word_embeddings = false;
+  bool qkv_bias = false;
+  bool o_bias = false;
+  bool mlp_bias = false;
+  bool qk_norm = false;  // an RMS norm over each head of q and k, before the rotation
+
+  std::optional<DType> dtype;  // of the checkpoint as its config states it; nullopt where it does not
+  std::optional<int64_t> bos_token_id;
+  std::vector<int64_t> eos_token_ids;
+  std::optional<int64_t> pad_token_id;
+};
+
+// Refuses by name what would otherwise be served wrongly: other architectures, activations and rope types, sliding windows,
+// quantised checkpoints. `overrides` (--hf-overrides) is an object whose fields replace the file's.
+Result<ModelConfig> parse_model_config(const JsonValue& config, const JsonValue* overrides = nullptr);
+// Reads DIR/config.json.
+Result<ModelConfig> load_model_config(const std::string& dir, const JsonValue* overrides = nullptr);
+
+}  // namespace unspool

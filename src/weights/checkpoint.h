@@ -1,0 +1,46 @@
+// The weights of a model directory: one safetensors file, or shards with an index.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "weights/safetensors.h"
+
+namespace unspool {
+
+using CheckpointTensor = SafetensorsTensor;
+
+class Checkpoint {
+ public:
+  // `dir` holds model.safetensors.index.json with the shards it names, or model.safetensors, or exactly one other
+  // *.safetensors file. Index and shards must agree on every name, and no name may lead out of the directory.
+  static Result<Checkpoint> open(const std::string& dir);
+
+  std::optional<CheckpointTensor> find(std::string_view name) const;
+  // Every name once, sorted.
+  const std::vector<std::string>& names() const { return names_; }
+  const std::string& dir() const { return dir_; }
+  size_t total_bytes() const { return total_bytes_; }  // of tensor data
+  // Gives the files' resident pages back; call it as tensors are copied or packed, so that no second copy stays resident.
+  void drop_pages() const;
+
+ private:
+  Checkpoint() = default;
+  Status add_file(SafetensorsFile file);
+
+  std::string dir_;
+  std::vector<SafetensorsFile> files_;
+  struct Location {
+    size_t file;
+    size_t tensor;
+  };
+  std::unordered_map<std::string, Location> locations_;
+  std::vector<std::string> names_;
+  size_t total_bytes_ = 0;
+};
+
+}  // namespace unspool
