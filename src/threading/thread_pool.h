@@ -1,8 +1,8 @@
 // The compute pool: fixed threads that run one parallel region at a time and park when idle.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <type_traits>
 
@@ -22,8 +22,10 @@ class RegionRef {
 
 class ThreadPool {
  public:
-  // `threads` in all, the caller's included: threads-1 workers are started, each pinned to one of the process's allowed cores
-  // when there are enough of them. Every worker runs with the arithmetic contract's MXCSR (nearest, FTZ, DAZ).
+  // `threads` in all, the caller's included: threads-1 workers are started. When the pool takes every core of the process's
+  // affinity mask, each worker is pinned to one (the caller never is); when it leaves some free, the scheduler avoids busy
+  // cores better than a fixed choice would, which other processes may have made too. Regions run with the arithmetic
+  // contract's MXCSR (nearest, FTZ, DAZ) on every thread; the caller's own is restored.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -32,14 +34,15 @@ class ThreadPool {
   int size() const { return threads_; }
 
   // Runs f(thread) once on every thread, 0 being the caller, and returns when all have. Not reentrant; one caller at a time.
+  // The first exception is rethrown on the caller after every thread has left the region.
   template <class F>
   void run(F&& f) {
     auto& callable = f;
     run_region(RegionRef(callable));
   }
 
-  // Runs f(index, thread) for every index in [0, count), handed out one by one in ascending order.
-  // An exception in f is rethrown on the caller after every thread has left the region.
+  // Runs f(index, thread) for every index in [0, count), handed out one by one in ascending order. A thread whose f throws
+  // takes no further index; the others go on.
   template <class F>
   void parallel_for(int64_t count, F&& f);
 
@@ -62,7 +65,27 @@ class FloatModeGuard {
   unsigned saved_;
 };
 
-// Cores this process may use (the affinity mask and the cgroup's cpu quota).
+// Cores this process may use (the affinity mask and the cgroup's cpu quota, rounded up).
 int allowed_cores();
+
+template <class F>
+void ThreadPool::parallel_for(int64_t count, F&& f) {
+  if (count <= 0) return;
+  if (count == 1 || threads_ == 1) {  // not worth waking anyone
+    FloatModeGuard mode;
+    for (int64_t index = 0; index < count; ++index) f(index, 0);
+    return;
+  }
+  // On its own cache line: the threads contend for it while the caller's frame is read. Relaxed is enough, since a region's
+  // start and end order everything else.
+  alignas(64) std::atomic<int64_t> next{0};
+  run([&](int thread) {
+    while (true) {
+      const int64_t index = next.fetch_add(1, std::memory_order_relaxed);
+      if (index >= count) return;
+      f(index, thread);
+    }
+  });
+}
 
 }  // namespace unspool
