@@ -1,0 +1,65 @@
+#include "tensor/buffer.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+namespace unspool {
+
+Result<Buffer> Buffer::allocate(size_t size_bytes) {
+  Buffer buffer;
+  if (size_bytes == 0) return buffer;
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  if (size_bytes > std::numeric_limits<size_t>::max() - kAlignment - page) {
+    return internal_error(fmt::format("cannot allocate {} bytes: more than the address space holds", size_bytes));
+  }
+  const size_t length = (size_bytes + page - 1) / page * page;
+  // The kernel places a mapping on a page boundary only: ask for the alignment on top and give back what lies around it.
+  const size_t reserved = length + kAlignment;
+  void* base = ::mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) {
+    return internal_error(fmt::format("cannot allocate {} bytes: {}", size_bytes, std::strerror(errno)));
+  }
+  const uintptr_t start = reinterpret_cast<uintptr_t>(base);
+  const uintptr_t aligned = (start + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t before = aligned - start;
+  const size_t after = kAlignment - before;
+  if (before > 0) ::munmap(base, before);
+  if (after > 0) ::munmap(reinterpret_cast<void*>(aligned + length), after);
+
+  buffer.data_ = reinterpret_cast<void*>(aligned);
+  buffer.size_ = size_bytes;
+  buffer.mapped_ = length;
+  // Advice: a kernel without huge pages refuses it, and everything works on small ones.
+  ::madvise(buffer.data_, length, MADV_HUGEPAGE);
+  return buffer;
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      mapped_(std::exchange(other.mapped_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this != &other) {
+    release();
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+    mapped_ = std::exchange(other.mapped_, 0);
+  }
+  return *this;
+}
+
+void Buffer::release() {
+  if (data_ != nullptr) ::munmap(data_, mapped_);
+  data_ = nullptr;
+  size_ = 0;
+  mapped_ = 0;
+}
+
+}  // namespace unspool
