@@ -1,4 +1,5 @@
-// Counters, gauges and histograms, and their Prometheus text. Over prometheus-cpp's core; none of its types leave metrics.cc.
+// Counters, gauges and histograms, and their Prometheus text. Over prometheus-cpp's instruments; none of its types leave
+// metrics.cc.
 #pragma once
 
 #include <map>
