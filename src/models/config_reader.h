@@ -21,6 +21,7 @@ class ConfigReader {
   ConfigReader nested(std::string_view key, const JsonValue& object) const;
 
   std::optional<JsonValue> find(std::string_view key) const;  // nullopt where absent or null
+  bool has(std::string_view key) const;  // also where null
   bool is_overridden(std::string_view key) const;
 
   Result<std::optional<int64_t>> integer(std::string_view key, int64_t min, int64_t max) const;

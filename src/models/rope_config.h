@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "base/result.h"
 #include "models/config_reader.h"
@@ -13,7 +12,7 @@ enum class RopeType { kDefault, kLlama3 };
 
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
-  double theta = 10000.0;
+  double theta = 10000.0;  // what every family falls back to
   // Of kLlama3 alone.
   double factor = 1.0;
   double low_freq_factor = 1.0;
@@ -23,8 +22,7 @@ struct RopeConfig {
 
 // Reads both spellings: `rope_theta` and `rope_scaling` at the top level (its type under `rope_type` or, older, `type`), and
 // `rope_parameters` with all of it inside. Where two spellings are given and disagree, an overridden one wins over the file's;
-// otherwise it is an error. So is every type but default and llama3, and a partial rotary factor. `default_theta` stands for an
-// absent theta; nullopt makes it an error.
-Result<RopeConfig> read_rope_config(const ConfigReader& config, std::optional<double> default_theta);
+// otherwise it is an error. So is every type but default and llama3, and a partial rotary factor.
+Result<RopeConfig> read_rope_config(const ConfigReader& config);
 
 }  // namespace unspool

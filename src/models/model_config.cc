@@ -1,0 +1,199 @@
+#include "models/model_config.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+#include "base/file.h"
+#include "models/config_reader.h"
+
+namespace unspool {
+namespace {
+
+// Far above any published model, and low enough that no product of them overflows.
+constexpr int64_t kMaxVocabSize = int64_t{1} << 22;
+constexpr int64_t kMaxHiddenSize = int64_t{1} << 17;
+constexpr int64_t kMaxIntermediateSize = int64_t{1} << 20;
+constexpr int64_t kMaxLayers = 1024;
+constexpr int64_t kMaxHeads = 1024;
+constexpr int64_t kMaxHeadDim = 1024;
+constexpr int64_t kMaxPositions = int64_t{1} << 27;
+
+// What an architecture fixes and what its config may switch, as transformers' modeling and configuration files have it.
+struct Family {
+  std::string_view architecture;
+  bool always_qkv_bias = false;
+  bool reads_attention_bias = false;  // for q, k, v and o together
+  bool reads_mlp_bias = false;
+  bool qk_norm = false;
+  bool gates_sliding_window = false;  // use_sliding_window, max_window_layers
+  std::optional<int64_t> default_head_dim;  // nullopt: hidden_size / num_attention_heads
+  std::optional<int64_t> default_sliding_window;
+};
+
+constexpr std::array kFamilies = {
+    Family{.architecture = "LlamaForCausalLM", .reads_attention_bias = true, .reads_mlp_bias = true},
+    Family{.architecture = "Qwen2ForCausalLM",
+           .always_qkv_bias = true,
+           .gates_sliding_window = true,
+           .default_sliding_window = 4096},
+    Family{.architecture = "Qwen3ForCausalLM",
+           .reads_attention_bias = true,
+           .qk_norm = true,
+           .gates_sliding_window = true,
+           .default_head_dim = 128,
+           .default_sliding_window = 4096},
+    Family{.architecture = "MistralForCausalLM", .default_sliding_window = 4096},
+};
+
+Result<Family> read_family(const ConfigReader& config) {
+  std::string supported;
+  for (const Family& family : kFamilies) {
+    supported += fmt::format("{}{}", supported.empty() ? "" : ", ", family.architecture);
+  }
+  const std::optional<JsonValue> names = config.find("architectures");
+  if (!names) return config.error("architectures is missing; supported: " + supported);
+  if (!names->is_array()) return config.expected("architectures", "a list of names", *names);
+  std::string unsupported;
+  for (const JsonValue& element : names->elements()) {
+    const std::optional<std::string_view> name = element.as_string();
+    if (!name) return config.expected("architectures", "a list of names", *names);
+    for (const Family& family : kFamilies) {
+      if (family.architecture == *name) return family;
+    }
+    unsupported += fmt::format("{}{}", unsupported.empty() ? "" : ", ", *name);
+  }
+  return config.error(fmt::format("unsupported architecture {}; supported: {}", unsupported.empty() ? "(none)" : unsupported,
+                                  supported));
+}
+
+Status refuse_unsupported(const ConfigReader& config) {
+  if (const std::optional<JsonValue> quantization = config.find("quantization_config")) {
+    const std::string method = (*quantization)["quant_method"].dump();
+    return config.error(fmt::format("quantization_config: quantised checkpoints are not supported (quant_method {})", method));
+  }
+  UNSPOOL_ASSIGN(const std::optional<std::string> activation, config.string("hidden_act"));
+  if (activation.value_or("silu") != "silu") {
+    return config.error(fmt::format("unsupported hidden_act \"{}\"; supported: silu", *activation));
+  }
+  return {};
+}
+
+Status read_sizes(const ConfigReader& config, const Family& family, ModelConfig& model) {
+  UNSPOOL_ASSIGN(model.vocab_size, config.required_integer("vocab_size", 1, kMaxVocabSize));
+  UNSPOOL_ASSIGN(model.hidden_size, config.required_integer("hidden_size", 1, kMaxHiddenSize));
+  UNSPOOL_ASSIGN(model.intermediate_size, config.required_integer("intermediate_size", 1, kMaxIntermediateSize));
+  UNSPOOL_ASSIGN(model.num_hidden_layers, config.required_integer("num_hidden_layers", 1, kMaxLayers));
+  UNSPOOL_ASSIGN(model.max_position_embeddings, config.required_integer("max_position_embeddings", 1, kMaxPositions));
+  UNSPOOL_ASSIGN(model.num_attention_heads, config.required_integer("num_attention_heads", 1, kMaxHeads));
+  UNSPOOL_ASSIGN(const std::optional<int64_t> kv_heads, config.integer("num_key_value_heads", 1, kMaxHeads));
+  model.num_key_value_heads = kv_heads.value_or(model.num_attention_heads);
+  if (model.num_attention_heads % model.num_key_value_heads != 0) {
+    return config.error(fmt::format("num_key_value_heads: expected a divisor of num_attention_heads ({}), got {}",
+                                    model.num_attention_heads, model.num_key_value_heads));
+  }
+  UNSPOOL_ASSIGN(const std::optional<int64_t> head_dim, config.integer("head_dim", 1, kMaxHeadDim));
+  if (head_dim || family.default_head_dim) {
+    model.head_dim = head_dim ? *head_dim : *family.default_head_dim;
+  } else if (model.hidden_size % model.num_attention_heads == 0) {
+    model.head_dim = model.hidden_size / model.num_attention_heads;
+  } else {
+    return config.error(fmt::format("hidden_size: expected a multiple of num_attention_heads ({}) where head_dim is not "
+                                    "given, got {}", model.num_attention_heads, model.hidden_size));
+  }
+  if (model.head_dim % 2 != 0 || model.head_dim > kMaxHeadDim) {
+    return config.error(fmt::format("head_dim: expected an even integer from 2 to {}, got {}", kMaxHeadDim, model.head_dim));
+  }
+  UNSPOOL_ASSIGN(const std::optional<double> epsilon, config.number("rms_norm_eps", 0.0, 1.0, /*above_min=*/true));
+  model.rms_norm_eps = epsilon.value_or(model.rms_norm_eps);
+  return {};
+}
+
+Status read_switches(const ConfigReader& config, const Family& family, ModelConfig& model) {
+  const auto flag = [&](std::string_view key, bool& target) -> Status {
+    UNSPOOL_ASSIGN(const std::optional<bool> value, config.boolean(key));
+    target = value.value_or(false);  // the default of every family here
+    return {};
+  };
+  UNSPOOL_TRY(flag("tie_word_embeddings", model.tie_word_embeddings));
+  if (family.reads_attention_bias) {
+    UNSPOOL_TRY(flag("attention_bias", model.o_bias));
+    model.qkv_bias = model.o_bias;
+  }
+  if (family.always_qkv_bias) model.qkv_bias = true;
+  if (family.reads_mlp_bias) UNSPOOL_TRY(flag("mlp_bias", model.mlp_bias));
+  model.qk_norm = family.qk_norm;
+  return {};
+}
+
+// Attention sees every earlier token. A window is let pass only where it changes nothing: on no layer, or as long as the context.
+Status refuse_sliding_window(const ConfigReader& config, const Family& family, const ModelConfig& model) {
+  if (const std::optional<JsonValue> layer_types = config.find("layer_types")) {
+    if (!layer_types->is_array() || static_cast<int64_t>(layer_types->size()) != model.num_hidden_layers) {
+      return config.expected("layer_types", fmt::format("a list of {} names", model.num_hidden_layers), *layer_types);
+    }
+    for (const JsonValue& type : layer_types->elements()) {
+      if (type.as_string() != "full_attention") {
+        return config.error(fmt::format("layer_types: unsupported {}; supported: \"full_attention\"", type.dump()));
+      }
+    }
+    return {};
+  }
+  if (family.gates_sliding_window) {
+    UNSPOOL_ASSIGN(const std::optional<bool> used, config.boolean("use_sliding_window"));
+    UNSPOOL_ASSIGN(const std::optional<int64_t> first_layer, config.integer("max_window_layers", 0, kMaxLayers));
+    if (!used.value_or(false) || first_layer.value_or(28) >= model.num_hidden_layers) return {};
+  }
+  UNSPOOL_ASSIGN(std::optional<int64_t> window, config.integer("sliding_window", 1, kMaxPositions));
+  if (!config.has("sliding_window")) window = family.default_sliding_window;
+  if (window && *window < model.max_position_embeddings) {
+    return config.error(fmt::format("sliding_window: {} of {} positions: sliding windows are not supported", *window,
+                                    model.max_position_embeddings));
+  }
+  return {};
+}
+
+Status read_dtype(const ConfigReader& config, ModelConfig& model) {
+  for (const std::string_view key : {"dtype", "torch_dtype"}) {  // the newer spelling first
+    UNSPOOL_ASSIGN(const std::optional<std::string> name, config.string(key));
+    if (!name) continue;
+    model.dtype = parse_torch_dtype(*name);
+    if (!model.dtype || !is_float_weight(*model.dtype)) {
+      return config.error(fmt::format("unsupported {} \"{}\"; supported: float32, bfloat16, float16", key, *name));
+    }
+    return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ModelConfig> parse_model_config(const JsonValue& json, const JsonValue* overrides) {
+  if (!json.is_object()) return invalid_argument("config.json: expected an object");
+  if (overrides != nullptr && !overrides->is_object()) return invalid_argument("hf-overrides: expected an object");
+  const ConfigReader config("config.json", json, overrides);
+  ModelConfig model;
+  UNSPOOL_ASSIGN(const Family family, read_family(config));
+  model.architecture = family.architecture;
+  UNSPOOL_TRY(refuse_unsupported(config));
+  UNSPOOL_TRY(read_sizes(config, family, model));
+  UNSPOOL_TRY(read_switches(config, family, model));
+  UNSPOOL_TRY(refuse_sliding_window(config, family, model));
+  UNSPOOL_ASSIGN(model.rope, read_rope_config(config));
+  UNSPOOL_TRY(read_dtype(config, model));
+  UNSPOOL_ASSIGN(model.bos_token_id, config.token_id("bos_token_id", model.vocab_size));
+  UNSPOOL_ASSIGN(model.eos_token_ids, config.token_ids("eos_token_id", model.vocab_size));
+  UNSPOOL_ASSIGN(model.pad_token_id, config.token_id("pad_token_id", model.vocab_size));
+  return model;
+}
+
+Result<ModelConfig> load_model_config(const std::string& dir, const JsonValue* overrides) {
+  const std::string path = dir + "/config.json";
+  UNSPOOL_ASSIGN(const std::string text, read_file(path));
+  auto document = JsonDocument::parse(text);
+  if (!document.ok()) return invalid_argument(path + ": " + document.error().message);
+  return parse_model_config(document->root(), overrides);
+}
+
+}  // namespace unspool
