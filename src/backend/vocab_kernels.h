@@ -35,10 +35,7 @@ struct VocabKernels {
 };
 
 // Merges block stats left to right: m = max(m_o, m_b); l = fma(l, exp(m_o - m), l_b * exp(m_b - m)).
+// -inf blocks add nothing; a row of -inf alone gives {-inf, 0}.
 BlockStat merge_block_stats(const BlockStat* stats, int64_t blocks);
-
-// Own exp and log of one float, the same bits everywhere; exact claims and errors in math.h.
-float contract_exp(float x);
-float contract_log(float x);
 
 }  // namespace unspool

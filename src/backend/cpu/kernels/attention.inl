@@ -1,0 +1,213 @@
+// Attention over absolute blocks of 128 keys, merged left to right (docs/numerics.md, section 3). Keys lie in lanes: K is
+// [step][block_size], V is [step over keys][head_dim], so both products are product_tile's.
+
+// Scratch of one item: see attention_scratch_floats().
+struct AttentionScratch {
+  float* q;       // rows in the product's form: floats, or pairs of bf16 (hi, then lo)
+  float* p;       // likewise, [rows, kKeyBlock]
+  float* scores;  // [rows, kKeyBlock]
+  float* second;  // the low halves' product (bf16x2), as large as the larger of scores and sum
+  float* sum;     // [rows, padded_dim], of one block
+  float* total;   // [rows, padded_dim]
+  float* max;     // [rows]
+  float* mass;    // [rows]
+  float* block_max;   // [rows]
+  float* block_mass;  // [rows]
+  float* keys;    // K of one block, gathered, where a cache block is shorter than a panel
+};
+
+static inline int64_t round_up_16(int64_t n) { return (n + 15) / 16 * 16; }
+
+static AttentionScratch carve(const AttentionItem& item, int64_t rows) {
+  const int64_t dim = round_up_16(item.head_dim);
+  const int64_t wide = dim > kKeyBlock ? dim : kKeyBlock;
+  float* p = item.scratch;
+  auto take = [&p](int64_t n) {
+    float* start = p;
+    p += round_up_16(n);
+    return start;
+  };
+  AttentionScratch s;
+  s.q = take(rows * dim);
+  s.p = take(rows * kKeyBlock);
+  s.scores = take(rows * kKeyBlock);
+  s.second = take(rows * wide);
+  s.sum = take(rows * dim);
+  s.total = take(rows * dim);
+  s.max = take(rows);
+  s.mass = take(rows);
+  s.block_max = take(rows);
+  s.block_mass = take(rows);
+  s.keys = take(static_cast<int64_t>(kKeyBlock) * dim);
+  return s;
+}
+
+// Writes one row of a product's left side: floats as they are, or bf16 and (split) the rest as a second matrix behind.
+template <bool kPairs>
+static inline void put_row(const float* x, int64_t n, bool split, float* matrix, int64_t row, int64_t rows) {
+  if constexpr (kPairs) {
+    auto* hi = reinterpret_cast<uint16_t*>(matrix) + row * n;
+    if (split)
+      to_bf16x2(x, n, hi, hi + rows * n);
+    else
+      to_bf16(x, n, hi);
+  } else {
+    for (int64_t j = 0; j < n; ++j) matrix[row * n + j] = x[j];
+  }
+}
+
+// c = a * b, for split inputs the sum of the high and the low half's products.
+template <class Kind>
+static inline void split_product(ProductArgs args, bool split, int64_t low_offset_steps, float* second, int64_t columns) {
+  product<Kind>(args);
+  if (!split) return;
+  ProductArgs low = args;
+  low.a = static_cast<const typename Kind::A*>(args.a) + low_offset_steps;
+  low.c = second;
+  product<Kind>(low);
+  for (int64_t r = 0; r < args.rows; ++r)
+    for (int64_t j = 0; j < columns; j += 16) {
+      float* c = args.c + r * args.c_stride + j;
+      f_store(c, f_add(f_load(c), f_load(second + r * args.c_stride + j)));
+    }
+}
+
+// Gathers K of a block into panels of 16 keys from cache blocks of 8.
+template <class Kind>
+static inline void gather_keys(const AttentionItem& item, int64_t block_start, int tiles, int64_t steps, float* keys) {
+  constexpr int64_t kHalf = Kind::kStepBytes / 2;
+  auto* out = reinterpret_cast<unsigned char*>(keys);
+  for (int t = 0; t < tiles; ++t)
+    for (int part = 0; part < 2; ++part) {
+      const int64_t index = block_start / 8 + 2 * t + part;
+      const bool exists = index * 8 < item.first_position + item.tokens;
+      const auto* in = exists ? static_cast<const unsigned char*>(item.blocks[index]) : nullptr;
+      for (int64_t s = 0; s < steps; ++s) {
+        unsigned char* to = out + (t * steps + s) * Kind::kStepBytes + part * kHalf;
+        if (exists)
+          __builtin_memcpy(to, in + s * kHalf, kHalf);
+        else
+          __builtin_memset(to, 0, kHalf);
+      }
+    }
+}
+
+// Scores of one row in one block to probabilities: p unrounded in place, its maximum and its sum.
+static inline void softmax_block(float* s, int visible, int tiles, float scale, float* max, float* mass) {
+  const F factor = f_set1(scale);
+  const float lowest = -__builtin_inff();
+  F m = f_set1(lowest);
+  for (int t = 0; t < tiles; ++t) {
+    const F v = f_mul(f_load(s + 16 * t), factor);
+    f_store(s + 16 * t, v);
+    const int n = visible - 16 * t;
+    if (n > 0) m = f_max(m, n < 16 ? f_keep_n(v, n, lowest) : v);
+  }
+  *max = f_max_lane(m);
+  const F shift = f_set1(*max);
+  F sum = f_zero();
+  for (int t = 0; t < tiles; ++t) {
+    const int n = visible - 16 * t;
+    F p = f_zero();
+    if (n > 0) {
+      p = f_exp(f_sub(f_load(s + 16 * t), shift));
+      if (n < 16) p = f_keep_n(p, n, 0.0f);
+    }
+    sum = f_add(sum, p);
+    f_store(s + 16 * t, p);
+  }
+  *mass = f_sum_tree(sum);
+}
+
+static inline float exp_of(float x) {
+  alignas(64) float lane[16];
+  f_store(lane, f_exp(f_set1(x)));
+  return lane[0];
+}
+
+// Adds one block of a row to what stands to its left.
+static inline void merge_block(float block_max, float block_mass, const float* block_sum, int64_t dim, float* max, float* mass,
+                               float* total) {
+  const float m = *max > block_max ? *max : block_max;
+  const float a = exp_of(*max - m), b = exp_of(block_max - m);
+  *mass = __builtin_fmaf(*mass, a, block_mass * b);
+  *max = m;
+  const F va = f_set1(a), vb = f_set1(b);
+  for (int64_t j = 0; j < dim; j += 16) f_store(total + j, f_fma(f_load(total + j), va, f_mul(f_load(block_sum + j), vb)));
+}
+
+template <class Kind, bool kPairs>
+static void attend(const AttentionItem& item) {
+  constexpr int kKeysAStep = kPairs ? 2 : 1;
+  const int64_t rows = static_cast<int64_t>(item.tokens) * item.group;
+  const int64_t dim = round_up_16(item.head_dim);
+  const int64_t q_steps = item.head_dim / kKeysAStep;
+  const int panels = static_cast<int>(dim / 16);
+  const int64_t element_bytes = Kind::kStepBytes / 16;  // of one key (or column) in one step
+  const AttentionScratch s = carve(item, rows);
+
+  for (int t = 0; t < item.tokens; ++t)
+    for (int g = 0; g < item.group; ++g)
+      put_row<kPairs>(item.q + t * item.q_stride + g * item.head_dim, item.head_dim, item.split_inputs, s.q, t * item.group + g, rows);
+  for (int64_t i = 0; i < rows * dim; ++i) s.total[i] = 0.0f;
+  for (int64_t r = 0; r < rows; ++r) s.max[r] = -__builtin_inff(), s.mass[r] = 0.0f;
+
+  const int64_t length = static_cast<int64_t>(item.first_position) + item.tokens;  // keys the last row sees
+  for (int64_t start = 0; start < length; start += kKeyBlock) {
+    const int keys = static_cast<int>(length - start < kKeyBlock ? length - start : kKeyBlock);
+    const int tiles = (keys + 15) / 16;
+
+    const void* b[kKeyBlock / 8 * 32];  // at most 16 cache blocks by 32 panels of V (head_dim up to 512)
+    const bool gathered = item.block_size < 16;
+    if (gathered) gather_keys<Kind>(item, start, tiles, q_steps, s.keys);
+    for (int t = 0; t < tiles; ++t) {
+      const int64_t key = start + 16 * t;
+      b[t] = gathered ? reinterpret_cast<const unsigned char*>(s.keys) + t * q_steps * Kind::kStepBytes
+                      : static_cast<const unsigned char*>(item.blocks[key / item.block_size]) + key % item.block_size * element_bytes;
+    }
+    split_product<Kind>({.a = s.q, .a_stride = q_steps, .rows = rows, .b = b, .b_stride = gathered ? 1 : item.block_size / 16,
+                         .steps = q_steps, .steps_per_chunk = q_steps, .panels = tiles, .c = s.scores, .c_stride = kKeyBlock},
+                        item.split_inputs, rows * q_steps, s.second, 16 * tiles);
+
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t limit = item.first_position + r / item.group + 1 - start;  // keys of this block the row sees
+      const int visible = static_cast<int>(limit < 0 ? 0 : limit < keys ? limit : keys);
+      float* scores = s.scores + r * kKeyBlock;
+      softmax_block(scores, visible, tiles, item.scale, &s.block_max[r], &s.block_mass[r]);
+      for (int j = 16 * tiles; j < kKeyBlock; ++j) scores[j] = 0.0f;
+      put_row<kPairs>(scores, kKeyBlock, item.split_inputs, s.p, r, rows);
+    }
+
+    const int chunks = (keys + item.block_size - 1) / item.block_size;
+    for (int c = 0; c < chunks; ++c)
+      for (int j = 0; j < panels; ++j)
+        b[c * panels + j] = static_cast<const unsigned char*>(item.blocks[start / item.block_size + c]) + item.v_offset_bytes +
+                            static_cast<int64_t>(j) * Kind::kStepBytes;
+    split_product<Kind>({.a = s.p, .a_stride = kKeyBlock / kKeysAStep, .rows = rows, .b = b, .b_stride = panels,
+                         .steps = (keys + kKeysAStep - 1) / kKeysAStep, .steps_per_chunk = item.block_size / kKeysAStep,
+                         .panels = panels, .c = s.sum, .c_stride = dim},
+                        item.split_inputs, rows * (kKeyBlock / kKeysAStep), s.second, dim);
+
+    for (int64_t r = 0; r < rows; ++r)
+      if (item.first_position + r / item.group >= start)
+        merge_block(s.block_max[r], s.block_mass[r], s.sum + r * dim, dim, &s.max[r], &s.mass[r], s.total + r * dim);
+  }
+
+  for (int64_t r = 0; r < rows; ++r) {
+    float* out = item.out + r / item.group * item.out_stride + r % item.group * item.head_dim;
+    const F mass = f_set1(s.mass[r]);
+    for (int64_t j = 0; j < item.head_dim; j += 16)
+      f_store_n(out + j, f_div(f_load(s.total + r * dim + j), mass), item.head_dim - j < 16 ? static_cast<int>(item.head_dim - j) : 16);
+  }
+}
+
+static void attention(const AttentionItem& item) {
+  switch (item.stored) {
+    case Stored::kBf16:
+      return attend<Bf16Kind, true>(item);
+    case Stored::kF16:
+      return attend<F16Kind, false>(item);
+    case Stored::kF32:
+      return attend<F32Kind, false>(item);
+  }
+}

@@ -1,0 +1,93 @@
+// exp, SiLU, RMSNorm, rotary embedding and conversions, the same bits on every instruction set.
+
+// exp(x): x = n ln 2 + r, |r| <= ln(2)/2, the Taylor polynomial of degree 7 in r (it leaves 5e-9 of the value), times 2^n.
+// exp(0) is exactly 1; below kExpCut the result is 0, above kExpMax +inf; NaN stays NaN. Error: see math_test.
+inline constexpr float kExpCut = -87.0f;  // exp(-87) is the last above the smallest normal with room to spare
+inline constexpr float kExpMax = 88.72283f;
+static inline F f_exp(F x) {
+  const F magic = f_set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to the nearest integer
+  const F n = f_sub(f_fma(x, f_set1(1.44269504f), magic), magic);
+  F r = f_fma(n, f_set1(-0.693145752f), x);        // ln 2 to 15 bits: n times it is exact
+  r = f_fma(n, f_set1(-1.42860677e-6f), r);        // the rest of ln 2
+  F p = f_set1(1.98412701e-4f);                    // 1/7!
+  p = f_fma(p, r, f_set1(1.38888892e-3f));
+  p = f_fma(p, r, f_set1(8.33333377e-3f));
+  p = f_fma(p, r, f_set1(4.16666679e-2f));
+  p = f_fma(p, r, f_set1(0.166666672f));
+  p = f_fma(p, r, f_set1(0.5f));
+  p = f_fma(p, r, f_set1(1.0f));
+  p = f_fma(p, r, f_set1(1.0f));
+  F y = f_scale_pow2(p, n);
+  y = f_select_ge(f_set1(kExpCut), x, f_zero(), y);
+  return f_select_ge(x, f_set1(kExpMax), f_set1(__builtin_inff()), y);
+}
+
+// silu(x) = x / (1 + exp(-x)).
+static inline F f_silu(F x) { return f_div(x, f_add(f_set1(1.0f), f_exp(f_sub(f_zero(), x)))); }
+
+static void silu_mul(const float* gate, const float* up, const float* gate_bias, const float* up_bias, int64_t columns, float* y) {
+  for (int64_t j = 0; j < columns; j += 16) {
+    const int n = columns - j < 16 ? static_cast<int>(columns - j) : 16;
+    F g = f_load_n(gate + j, n, 0.0f), u = f_load_n(up + j, n, 0.0f);
+    if (gate_bias != nullptr) g = f_add(g, f_load_n(gate_bias + j, n, 0.0f));
+    if (up_bias != nullptr) u = f_add(u, f_load_n(up_bias + j, n, 0.0f));
+    f_store_n(y + j, f_mul(f_silu(g), u), n);
+  }
+}
+
+static void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* y) {
+  F squares = f_zero();  // lane i: the sum over features congruent to i mod 16, ascending
+  for (int64_t j = 0; j < n; j += 16) {
+    const F v = f_load_n(x + j, n - j < 16 ? static_cast<int>(n - j) : 16, 0.0f);
+    squares = f_fma(v, v, squares);
+  }
+  const float mean = f_sum_tree(squares) / static_cast<float>(n);
+  const F inverse = f_set1(1.0f / __builtin_sqrtf(mean + eps));
+  for (int64_t j = 0; j < n; j += 16) {
+    const int m = n - j < 16 ? static_cast<int>(n - j) : 16;
+    F v = f_mul(f_load_n(x + j, m, 0.0f), inverse);
+    if (weight != nullptr) v = f_mul(v, f_load_n(weight + j, m, 0.0f));
+    f_store_n(y + j, v, m);
+  }
+}
+
+static void rotate(float* x, const float* cos, const float* sin, int64_t half) {
+  for (int64_t j = 0; j < half; j += 16) {
+    const int n = half - j < 16 ? static_cast<int>(half - j) : 16;
+    const F c = f_load_n(cos + j, n, 0.0f), s = f_load_n(sin + j, n, 0.0f);
+    const F first = f_load_n(x + j, n, 0.0f), second = f_load_n(x + half + j, n, 0.0f);
+    f_store_n(x + j, f_sub(f_mul(first, c), f_mul(second, s)), n);
+    f_store_n(x + half + j, f_add(f_mul(second, c), f_mul(first, s)), n);
+  }
+}
+
+static void to_bf16(const float* x, int64_t n, uint16_t* hi) {
+  int64_t j = 0;
+  for (; j + 16 <= n; j += 16) f_to_bf16(hi + j, f_load(x + j));
+  if (j < n) {
+    uint16_t tail[16];
+    const int left = static_cast<int>(n - j);
+    f_to_bf16(tail, f_load_n(x + j, left, 0.0f));
+    for (int i = 0; i < left; ++i) hi[j + i] = tail[i];
+  }
+}
+
+static void to_bf16x2(const float* x, int64_t n, uint16_t* hi, uint16_t* lo) {
+  uint16_t h[16], l[16];
+  for (int64_t j = 0; j < n; j += 16) {
+    const int m = n - j < 16 ? static_cast<int>(n - j) : 16;
+    const F v = f_load_n(x + j, m, 0.0f);
+    f_to_bf16(h, v);
+    f_to_bf16(l, f_sub(v, f_from_bf16(h)));
+    for (int i = 0; i < m; ++i) hi[j + i] = h[i], lo[j + i] = l[i];
+  }
+}
+
+static void to_f16(const float* x, int64_t n, uint16_t* y) {
+  uint16_t h[16];
+  for (int64_t j = 0; j < n; j += 16) {
+    const int m = n - j < 16 ? static_cast<int>(n - j) : 16;
+    f_to_f16(h, f_load_n(x + j, m, 0.0f));
+    for (int i = 0; i < m; ++i) y[j + i] = h[i];
+  }
+}

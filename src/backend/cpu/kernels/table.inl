@@ -1,0 +1,29 @@
+// The bodies and the table, once an instruction set: the including file has opened its namespace and included its vec_*.inl.
+
+#include "backend/cpu/kernels/product.inl"
+#include "backend/cpu/kernels/elementwise.inl"
+#include "backend/cpu/kernels/vocab.inl"
+#include "backend/cpu/kernels/attention.inl"
+
+static constexpr KernelTable make_table(const char* name) {
+  return {.name = name,
+          .max_rows = kMaxRows,
+          .max_panels = kMaxPanels,
+          .product = {product<Bf16Kind>, product<F16Kind>, product<F32Kind>},
+          .epilogue = epilogue,
+          .silu_mul = silu_mul,
+          .rms_norm = rms_norm,
+          .rotate = rotate,
+          .to_bf16 = to_bf16,
+          .to_bf16x2 = to_bf16x2,
+          .to_f16 = to_f16,
+          .attention = attention,
+          .vocab = {.block_stats = block_stats,
+                    .count_at_least = count_at_least,
+                    .argmax = argmax,
+                    .exp_shifted = exp_shifted,
+                    .scale = scale,
+                    .divide = divide,
+                    .select_at_least = select_at_least,
+                    .no_nan_or_positive_inf = no_nan_or_positive_inf}};
+}

@@ -1,0 +1,17 @@
+// Scalar functions of the arithmetic contract: no libm, the same bits on every machine (docs/numerics.md, section 2).
+#pragma once
+
+namespace unspool {
+
+// exp of a float, bit for bit the kernels' lanes: exactly 1 at 0, 0 at or below -87, +inf from 88.72283 up.
+float contract_exp(float x);
+// log of a positive normal float, computed in double and rounded once. log(1) is 0 exactly; log(0) is -inf; below 0 NaN.
+float contract_log(float x);
+
+// In double, to about 1e-15 of the value: for tables that are computed once and rounded once.
+double contract_exp(double x);  // |x| <= 700
+double contract_log(double x);  // positive, normal
+// Sine and cosine of |x| up to 2^22.
+void contract_sincos(double x, double* sine, double* cosine);
+
+}  // namespace unspool
