@@ -37,11 +37,14 @@ struct PromptTask {
   LogprobsMode mode = LogprobsMode::kRawLogprobs;
 };
 
+// What params->logprobs_mode means here (processed: the values that the draw is made from). Greedy rows have neither
+// temperature nor truncation, so their processed values are those after the logits processors. A prompt's log-probs have
+// no processing at all, so processed is raw.
 class Sampler {
  public:
   explicit Sampler(const VocabKernels& kernels, int vocab_size);
   ~Sampler();
-  // Thread-safe: scratch is per `thread` in [0, threads) given at reserve().
+  // Once, before the first row. Afterwards calls with different `thread` in [0, threads) may run at the same time.
   void reserve(int threads);
   SampleResult sample(const SampleTask& task, int thread);
   // Empty where the row is not finite.
@@ -49,6 +52,11 @@ class Sampler {
 
  private:
   struct Scratch;
+  Scratch& scratch(int thread, std::span<const float> logits);
+  bool finite(std::span<const float> values) const;
+  // The row after logits processors and temperature: the task's own logits where nothing changes them.
+  std::span<const float> process(const SampleTask& task, Scratch& s) const;
+
   const VocabKernels& kernels_;
   int vocab_size_;
   std::vector<std::unique_ptr<Scratch>> scratch_;
