@@ -10,7 +10,6 @@ Exit status 1 and one line on stderr if the file cannot be had, or is not the on
 import argparse
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -292,7 +291,7 @@ def main():
         return 1
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    size_mb = sum(os.path.getsize(target / name) for name in OUTPUT_FILES) / 1e6
+    size_mb = sum((target / name).stat().st_size for name in OUTPUT_FILES) / 1e6
     print(f"wrote {args.out_dir} ({size_mb:.0f} MB)")
     return 0
 

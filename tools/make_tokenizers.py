@@ -14,7 +14,7 @@ from tokenizer_families import FAMILIES, save, train
 
 VOCAB_SIZES = {"gpt2": 700, "llama3": 900, "qwen2": 800, "smollm": 640, "flags": 480}
 GOLDEN_RANDOM_STRINGS = 90
-EDGE_CASES = ["", " ", "  ", "a  1", "\n", "\r\n\r\n", "don't", "DON'T", " unspooling", "unspooling rewarded xyzzy", "12345"]
+EDGE_CASES = ["", " ", "  ", "a  1", "\n", "\r\n\r\n", "don't", "DON'T", "unspooling rewarded xyzzy", "12345"]
 
 
 def golden(tokenizer, name):

@@ -26,10 +26,26 @@ _RANGES = {
     "private": [(0xE000, 0xE010), (0xFFF0, 0xFFFF), (0x10FFF0, 0x10FFFF)],
     "any": [(0x1, 0xD7FF), (0xE000, 0x10FFFF)],
 }  # fmt: skip
-_SPACES = [" ", "\t", "\n", "\r", "\r\n", "\v", "\f", "\x85", "\u00a0", "\u1680", "\u2003", "\u2028", "\u2029", "\u3000"]
+_SPACES = [*" \t\n\r\v\f\x85\u00a0\u1680\u2003\u2028\u2029\u3000", "\r\n"]
 _CONTRACTIONS = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'S", "'LL", "'x", "'\u017f", "\u2019s", "''s"]
 _ZWJ_SEQUENCES = ["👩‍👩‍👧‍👦", "🏳️‍🌈", "👨🏽‍💻", "❤️‍🔥", "🧑‍🚀", "1️⃣", "👍🏿"]
-_WORDS = "the of token Paris reward café naïve Straße policy rollout unspooling résumé Ångström x foo_bar CamelCase".split()
+_WORDS = [
+    "the",
+    "of",
+    "token",
+    "Paris",
+    "reward",
+    "café",
+    "naïve",
+    "Straße",
+    "policy",
+    "unspooling",
+    "résumé",
+    "Ångström",
+    "x",
+    "foo_bar",
+    "CamelCase",
+]
 
 
 class RandomText:

@@ -33,5 +33,5 @@ PARAGRAPHS = [
 def training_lines():
     """The paragraphs, and sentences made of their words in other orders so that word counts differ."""
     words = " ".join(PARAGRAPHS[:9]).split()
-    shuffled = [" ".join(words[start :: step]) for step in range(2, 12) for start in range(step)]
+    shuffled = [" ".join(words[start::step]) for step in range(2, 12) for start in range(step)]
     return PARAGRAPHS * 4 + shuffled

@@ -1,4 +1,4 @@
-"""Small tokenizers with exactly the parts of the real families: pre-tokenizer, normalizer, added tokens, post-processor.
+"""Small tokenizers with the exact parts of the real families: pre-tokenizer, normalizer, added tokens, post-processor.
 
 Their merges are trained on tools/tokenizer_corpus.py, so a few hundred tokens stand for the real hundred thousand.
 """
@@ -6,8 +6,8 @@ Their merges are trained on tools/tokenizer_corpus.py, so a few hundred tokens s
 import json
 from dataclasses import dataclass, field
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizer_corpus import training_lines
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WORDS_AND_SPACES = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -45,6 +45,7 @@ class Family:
     added: list
     eos: str
     bos: str | None = None
+    more_eos: list = field(default_factory=list)  # further ends of a sequence, in generation_config.json alone
     added_first: bool = False
     adds_bos: bool = False  # a TemplateProcessing that puts `bos` in front
     normalizer: object | None = None
@@ -79,6 +80,7 @@ FAMILIES = {
         added=_special("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|fim_prefix|>", "<|fim_middle|>")
         + _plain("<tool_call>", "</tool_call>", "<think>", "</think>"),
         eos="<|im_end|>",
+        more_eos=["<|endoftext|>"],
     ),
     "smollm": Family(
         pre_tokenizer=_digits_then_bytes(),

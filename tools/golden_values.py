@@ -1,0 +1,56 @@
+"""Golden values of a model: what transformers computes in float32 with eager attention. golden.json holds:
+
+prompts          [[id, ...], ...]
+prompt_logprobs  one list a prompt: null, then the log-prob of each id given those before it
+top              one list a prompt: [id, log-prob] of the TOP_COUNT likeliest ids after its end
+greedy           [{"prompt", "token_ids", "logprobs"}, ...]; generation goes on past an end-of-sequence id
+"""
+
+import json
+
+import torch
+
+TOP_COUNT = 5
+
+
+@torch.no_grad()
+def log_probs(model, ids):
+    """Log-probs over the vocabulary after each of `ids`: [len(ids), vocab], float32."""
+    return torch.log_softmax(model(torch.tensor([ids])).logits[0].float(), dim=-1)
+
+
+def rounded(value):
+    return round(float(value), 6)
+
+
+def greedy_continuation(model, prompt, count, min_gap):
+    """The entry of `greedy`, or None if a choice leads by less than `min_gap` nats: rounding could swap it."""
+    ids, chosen = list(prompt), []
+    for _ in range(count):
+        last = log_probs(model, ids)[-1]
+        best, second = torch.topk(last, 2).values.tolist()
+        if best - second < min_gap:
+            return None
+        ids.append(int(last.argmax()))
+        chosen.append(rounded(best))
+    return {"prompt": list(prompt), "token_ids": ids[len(prompt) :], "logprobs": chosen}
+
+
+def golden_values(model, prompts, greedy):
+    prompt_logprobs, top = [], []
+    for prompt in prompts:
+        table = log_probs(model, prompt)
+        chosen = [rounded(table[i, token]) for i, token in enumerate(prompt[1:])]
+        prompt_logprobs.append([None, *chosen])
+        best = torch.topk(table[-1], TOP_COUNT)
+        top.append([[int(i), rounded(v)] for v, i in zip(best.values, best.indices, strict=True)])
+    return {"prompts": prompts, "prompt_logprobs": prompt_logprobs, "top": top, "greedy": greedy}
+
+
+def write_golden(path, golden):
+    """One line a list of numbers: small, and readable in a diff."""
+
+    def lines(values):
+        return "[\n" + ",\n".join(json.dumps(value) for value in values) + "\n]"
+
+    path.write_text("{\n" + ",\n".join(f'"{key}": {lines(values)}' for key, values in golden.items()) + "\n}\n")

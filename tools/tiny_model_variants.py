@@ -1,0 +1,86 @@
+"""The tiny models of tests/data/models: what each one is there to cover.
+
+Sizes are small and deliberately uneven (odd intermediate sizes, vocabularies and head counts that fill no vector), so
+that every kernel's tail runs. `legacy_config` writes config.json as releases before `rope_parameters` did.
+"""
+
+from dataclasses import dataclass, field
+
+from transformers import LlamaConfig, Qwen2Config, Qwen3Config
+
+LLAMA3_ROPE = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    # Far below the longest golden prompt, so that the scaled frequencies show.
+    "original_max_position_embeddings": 64,
+}
+
+
+@dataclass
+class Variant:
+    name: str
+    config_class: type
+    tokenizer_family: str
+    sizes: dict  # arguments of the config class
+    rope_theta: float = 10000.0
+    rope: dict = field(default_factory=lambda: {"rope_type": "default"})
+    dtype: str = "bfloat16"  # as stored
+    legacy_config: bool = False
+    shard_size_bytes: int | None = None
+    tokenizer_vocab_size: int | None = None  # smaller than the model's, as Qwen's padded vocabularies
+    generation: dict = field(default_factory=dict)  # more for generation_config.json
+
+
+def _sizes(hidden, intermediate, layers, heads, kv_heads, vocab, tied, **others):
+    return {
+        "hidden_size": hidden,
+        "intermediate_size": intermediate,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "vocab_size": vocab,
+        "tie_word_embeddings": tied,
+        "max_position_embeddings": 2048,
+        **others,
+    }
+
+
+VARIANTS = [
+    Variant("llama-mha", LlamaConfig, "smollm", _sizes(48, 80, 2, 4, 4, 320, tied=False)),
+    Variant("llama-gqa-tied", LlamaConfig, "smollm", _sizes(48, 83, 2, 6, 2, 384, tied=True), legacy_config=True),
+    Variant(
+        "llama-rope-llama3", LlamaConfig, "llama3", _sizes(64, 72, 2, 4, 2, 352, tied=True, rms_norm_eps=1e-5),
+        rope_theta=500000.0, rope=LLAMA3_ROPE,
+    ),
+    Variant(
+        "llama-rope-llama3-legacy", LlamaConfig, "llama3", _sizes(32, 48, 3, 2, 1, 331, tied=False),
+        rope=LLAMA3_ROPE, legacy_config=True,
+    ),
+    Variant(
+        "llama-bias", LlamaConfig, "gpt2",
+        _sizes(40, 61, 2, 5, 5, 320, tied=True, attention_bias=True, mlp_bias=True),
+    ),
+    Variant(
+        "llama-head-dim", LlamaConfig, "gpt2", _sizes(36, 64, 2, 3, 1, 330, tied=False, head_dim=20),
+        legacy_config=True,
+    ),
+    Variant("llama-f16", LlamaConfig, "smollm", _sizes(48, 64, 2, 3, 3, 320, tied=True), dtype="float16"),
+    Variant(
+        "llama-f32", LlamaConfig, "smollm", _sizes(32, 51, 2, 4, 2, 320, tied=False), dtype="float32",
+        legacy_config=True,
+    ),
+    Variant("llama-sharded", LlamaConfig, "smollm", _sizes(48, 72, 3, 6, 3, 320, tied=False), shard_size_bytes=45_000),
+    Variant(
+        "qwen2-tied", Qwen2Config, "qwen2", _sizes(56, 77, 2, 7, 1, 384, tied=True), rope_theta=1000000.0,
+        tokenizer_vocab_size=360, generation={"do_sample": True, "temperature": 0.7, "top_k": 20, "top_p": 0.8},
+    ),
+    Variant(
+        "qwen2-untied", Qwen2Config, "qwen2", _sizes(48, 64, 2, 6, 2, 331, tied=False), rope_theta=1000000.0,
+        legacy_config=True,
+    ),
+    Variant(
+        "qwen3-tied", Qwen3Config, "qwen2", _sizes(40, 66, 2, 4, 2, 352, tied=True, head_dim=16), rope_theta=1000000.0,
+    ),
+]  # fmt: skip
