@@ -15,7 +15,7 @@ def long_files(files, limit):
 
 def written_files():
     folders = ("src", "apps", "python", "tests", "tools", "bench", "fuzz")
-    return tree.sources(*folders, suffixes=(".cc", ".h", ".py", ".sh"))
+    return tree.sources(*folders, suffixes=(".cc", ".h", ".inl", ".py", ".sh"))
 
 
 def test_no_file_is_too_long():

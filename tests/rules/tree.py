@@ -21,7 +21,7 @@ def rooms():
     return parse_rooms((ROOT / "src" / "CMakeLists.txt").read_text())
 
 
-def sources(*folders, suffixes=(".cc", ".h")):
+def sources(*folders, suffixes=(".cc", ".h", ".inl")):
     """Paths relative to the root -> text, of every file with one of the suffixes below the folders."""
     paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*")))
     return {

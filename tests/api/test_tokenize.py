@@ -1,0 +1,34 @@
+"""/tokenize and /detokenize beside PyPI's `tokenizers` on the real vocabulary; tools/tokenizer_parity.py goes deeper."""
+
+import pytest
+from harness.client import request
+from tokenizers import Tokenizer
+
+TEXTS = ["The capital of France is", "a  1", " 2024-11-29 \n\n\t x", "naïve café 東京 🎉🥳", "<|im_start|>user\nhi<|im_end|>", ""]
+
+
+@pytest.fixture(scope="module")
+def reference(smollm2):
+    return Tokenizer.from_file(str(smollm2 / "tokenizer.json"))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_there_and_back(serve, smollm2, reference, text):
+    server = serve(smollm2)
+    status, _, answer = request(server, "POST", "/tokenize", {"model": "m", "prompt": text, "return_token_strs": True})
+    expected = reference.encode(text)
+    assert status == 200
+    assert answer["tokens"] == expected.ids and answer["count"] == len(expected.ids)
+    assert answer["token_strs"] == expected.tokens
+    _, _, back = request(server, "POST", "/detokenize", {"model": "m", "tokens": answer["tokens"]})
+    assert back == {"prompt": text}
+
+
+def test_a_megabyte_without_a_break(serve, smollm2, patience):
+    """Merging is linear in the length: a megabyte takes about a second, not an hour."""
+    import time
+
+    started = time.monotonic()
+    status, _, answer = request(serve(smollm2), "POST", "/tokenize", {"prompt": "ab" * 500_000})
+    assert status == 200 and answer["count"] > 1000
+    assert time.monotonic() - started < 10 * patience
