@@ -39,9 +39,13 @@ std::optional<JsonValue> ConfigReader::find(std::string_view key) const {
   return value;
 }
 
-bool ConfigReader::has(std::string_view key) const { return is_overridden(key) || object_.find(key).has_value(); }
+bool ConfigReader::has(std::string_view key) const {
+  return is_overridden(key) || object_.find(key).has_value();
+}
 
-bool ConfigReader::is_overridden(std::string_view key) const { return overrides_.find(key).has_value(); }
+bool ConfigReader::is_overridden(std::string_view key) const {
+  return overrides_.find(key).has_value();
+}
 
 Result<std::optional<int64_t>> ConfigReader::integer(std::string_view key, int64_t min, int64_t max) const {
   const std::optional<JsonValue> value = find(key);
@@ -64,7 +68,8 @@ Result<std::optional<double>> ConfigReader::number(std::string_view key, double 
   if (!value) return std::optional<double>();
   const std::optional<double> number = value->as_double();
   if (!number || !(above_min ? *number > min : *number >= min) || !(*number <= max)) {
-    return expected(key, fmt::format("a number {} {}, at most {}", above_min ? "above" : "of at least", min, max), *value);
+    return expected(key, fmt::format("a number {} {}, at most {}", above_min ? "above" : "of at least", min, max),
+                    *value);
   }
   return number;
 }
@@ -101,7 +106,8 @@ Result<std::vector<int64_t>> ConfigReader::token_ids(std::string_view key, int64
     if (!id || *id < -1) return expected(key, "a token id or a list of token ids", *value);
     if (*id == -1) continue;
     if (*id >= vocab_size) {
-      log_warning("{}: {}{}: {} is outside the vocabulary of {} and is left out", file_name_, prefix_, key, *id, vocab_size);
+      log_warning("{}: {}{}: {} is outside the vocabulary of {} and is left out", file_name_, prefix_, key, *id,
+                  vocab_size);
       continue;
     }
     ids.push_back(*id);

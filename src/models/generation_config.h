@@ -11,7 +11,8 @@
 
 namespace unspool {
 
-// What the file does not say stays empty. do_sample is not read: a request that names no temperature samples at the default.
+// What the file does not say stays empty. do_sample is not read: a request that names no temperature samples at the
+// default.
 struct GenerationConfig {
   std::vector<int64_t> eos_token_ids;  // every id is below vocab_size
   std::optional<int64_t> bos_token_id;

@@ -27,9 +27,9 @@ struct Family {
   bool reads_attention_bias = false;  // for q, k, v and o together
   bool reads_mlp_bias = false;
   bool qk_norm = false;
-  bool gates_sliding_window = false;  // use_sliding_window, max_window_layers
-  std::optional<int64_t> default_head_dim;  // nullopt: hidden_size / num_attention_heads
-  std::optional<int64_t> default_sliding_window;
+  bool gates_sliding_window = false;             // use_sliding_window, max_window_layers
+  std::optional<int64_t> default_head_dim = {};  // none: hidden_size / num_attention_heads
+  std::optional<int64_t> default_sliding_window = {};
 };
 
 constexpr std::array kFamilies = {
@@ -64,14 +64,15 @@ Result<Family> read_family(const ConfigReader& config) {
     }
     unsupported += fmt::format("{}{}", unsupported.empty() ? "" : ", ", *name);
   }
-  return config.error(fmt::format("unsupported architecture {}; supported: {}", unsupported.empty() ? "(none)" : unsupported,
-                                  supported));
+  return config.error(fmt::format("unsupported architecture {}; supported: {}",
+                                  unsupported.empty() ? "(none)" : unsupported, supported));
 }
 
 Status refuse_unsupported(const ConfigReader& config) {
   if (const std::optional<JsonValue> quantization = config.find("quantization_config")) {
     const std::string method = (*quantization)["quant_method"].dump();
-    return config.error(fmt::format("quantization_config: quantised checkpoints are not supported (quant_method {})", method));
+    return config.error(
+        fmt::format("quantization_config: quantised checkpoints are not supported (quant_method {})", method));
   }
   UNSPOOL_ASSIGN(const std::optional<std::string> activation, config.string("hidden_act"));
   if (activation.value_or("silu") != "silu") {
@@ -99,11 +100,14 @@ Status read_sizes(const ConfigReader& config, const Family& family, ModelConfig&
   } else if (model.hidden_size % model.num_attention_heads == 0) {
     model.head_dim = model.hidden_size / model.num_attention_heads;
   } else {
-    return config.error(fmt::format("hidden_size: expected a multiple of num_attention_heads ({}) where head_dim is not "
-                                    "given, got {}", model.num_attention_heads, model.hidden_size));
+    return config.error(
+        fmt::format("hidden_size: expected a multiple of num_attention_heads ({}) where head_dim is not "
+                    "given, got {}",
+                    model.num_attention_heads, model.hidden_size));
   }
   if (model.head_dim % 2 != 0 || model.head_dim > kMaxHeadDim) {
-    return config.error(fmt::format("head_dim: expected an even integer from 2 to {}, got {}", kMaxHeadDim, model.head_dim));
+    return config.error(
+        fmt::format("head_dim: expected an even integer from 2 to {}, got {}", kMaxHeadDim, model.head_dim));
   }
   UNSPOOL_ASSIGN(const std::optional<double> epsilon, config.number("rms_norm_eps", 0.0, 1.0, /*above_min=*/true));
   model.rms_norm_eps = epsilon.value_or(model.rms_norm_eps);
@@ -127,7 +131,8 @@ Status read_switches(const ConfigReader& config, const Family& family, ModelConf
   return {};
 }
 
-// Attention sees every earlier token. A window is let pass only where it changes nothing: on no layer, or as long as the context.
+// Attention sees every earlier token. A window is let pass only where it changes nothing: on no layer, or as long as
+// the context.
 Status refuse_sliding_window(const ConfigReader& config, const Family& family, const ModelConfig& model) {
   if (const std::optional<JsonValue> layer_types = config.find("layer_types")) {
     if (!layer_types->is_array() || static_cast<int64_t>(layer_types->size()) != model.num_hidden_layers) {

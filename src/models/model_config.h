@@ -39,8 +39,8 @@ struct ModelConfig {
   std::optional<int64_t> pad_token_id;
 };
 
-// Refuses by name what would otherwise be served wrongly: other architectures, activations and rope types, sliding windows,
-// quantised checkpoints. `overrides` (--hf-overrides) is an object whose fields replace the file's.
+// Refuses by name what would otherwise be served wrongly: other architectures, activations and rope types, sliding
+// windows, quantised checkpoints. `overrides` (--hf-overrides) is an object whose fields replace the file's.
 Result<ModelConfig> parse_model_config(const JsonValue& config, const JsonValue* overrides = nullptr);
 // Reads DIR/config.json.
 Result<ModelConfig> load_model_config(const std::string& dir, const JsonValue* overrides = nullptr);

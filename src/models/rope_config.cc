@@ -34,18 +34,20 @@ Result<RopeBlock> find_block(const ConfigReader& config) {
   } else if (old_block) {
     block = {kOld, *old_block};
   }
-  if (!block.object.is_null() && !block.object.is_object()) return config.expected(block.key, "an object", block.object);
+  if (!block.object.is_null() && !block.object.is_object())
+    return config.expected(block.key, "an object", block.object);
   return block;
 }
 
 // A number that may stand at the top level or within the block.
-Result<std::optional<double>> either_place(const ConfigReader& config, const ConfigReader& inner, const RopeBlock& block,
-                                           std::string_view key, double min, double max) {
+Result<std::optional<double>> either_place(const ConfigReader& config, const ConfigReader& inner,
+                                           const RopeBlock& block, std::string_view key, double min, double max) {
   UNSPOOL_ASSIGN(const std::optional<double> top, config.number(key, min, max));
   UNSPOOL_ASSIGN(const std::optional<double> within, inner.number(key, min, max));
   if (!top || !within || *top == *within) return top ? top : within;
   if (config.is_overridden(key) == config.is_overridden(block.key)) {
-    return config.error(fmt::format("{} is {} at the top level and {} in {}: remove one of them", key, *top, *within, block.key));
+    return config.error(
+        fmt::format("{} is {} at the top level and {} in {}: remove one of them", key, *top, *within, block.key));
   }
   return config.is_overridden(key) ? top : within;
 }
@@ -59,7 +61,8 @@ Result<std::string> rope_type_name(const ConfigReader& config, const ConfigReade
   UNSPOOL_ASSIGN(const std::optional<std::string> name, inner.string("rope_type"));
   UNSPOOL_ASSIGN(const std::optional<std::string> old_name, inner.string("type"));
   if (name && old_name && *name != *old_name) {
-    return config.error(fmt::format("{} has rope_type \"{}\" and type \"{}\": remove one of them", block.key, *name, *old_name));
+    return config.error(
+        fmt::format("{} has rope_type \"{}\" and type \"{}\": remove one of them", block.key, *name, *old_name));
   }
   // A block of the old name exists to scale: without a type it says nothing that could be followed.
   if (!name && !old_name && block.key == "rope_scaling" && block.object.size() > 0) {
@@ -111,7 +114,8 @@ Result<RopeConfig> read_rope_config(const ConfigReader& config) {
   UNSPOOL_ASSIGN(const std::optional<double> partial,
                  either_place(config, inner, block, "partial_rotary_factor", 0.0, 1.0));
   if (partial.value_or(1.0) != 1.0) {
-    return config.error(fmt::format("partial_rotary_factor: expected 1, got {}: partial rotation is not supported", *partial));
+    return config.error(
+        fmt::format("partial_rotary_factor: expected 1, got {}: partial rotation is not supported", *partial));
   }
   return rope;
 }

@@ -20,9 +20,9 @@ struct RopeConfig {
   int64_t original_max_position_embeddings = 0;
 };
 
-// Reads both spellings: `rope_theta` and `rope_scaling` at the top level (its type under `rope_type` or, older, `type`), and
-// `rope_parameters` with all of it inside. Where two spellings are given and disagree, an overridden one wins over the file's;
-// otherwise it is an error. So is every type but default and llama3, and a partial rotary factor.
+// Reads both spellings: `rope_theta` and `rope_scaling` at the top level (its type under `rope_type` or, older,
+// `type`), and `rope_parameters` with all of it inside. Where two spellings are given and disagree, an overridden one
+// wins over the file's; otherwise it is an error. So is every type but default and llama3, and a partial rotary factor.
 Result<RopeConfig> read_rope_config(const ConfigReader& config);
 
 }  // namespace unspool

@@ -19,7 +19,8 @@ Result<Buffer> Buffer::allocate(size_t size_bytes) {
     return internal_error(fmt::format("cannot allocate {} bytes: more than the address space holds", size_bytes));
   }
   const size_t length = (size_bytes + page - 1) / page * page;
-  // The kernel places a mapping on a page boundary only: ask for the alignment on top and give back what lies around it.
+  // The kernel places a mapping on a page boundary only: ask for the alignment on top and give back what lies around
+  // it.
   const size_t reserved = length + kAlignment;
   void* base = ::mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) {

@@ -8,8 +8,9 @@
 
 namespace unspool {
 
-// Anonymous pages on a 2 MiB boundary, with huge pages asked for. The kernel zeroes each page when it is first touched, so a
-// large buffer costs only what is used of it. Never from malloc, which may keep what is freed: sleep must return memory.
+// Anonymous pages on a 2 MiB boundary, with huge pages asked for. The kernel zeroes each page when it is first touched,
+// so a large buffer costs only what is used of it. Never from malloc, which may keep what is freed: sleep must return
+// memory.
 class Buffer {
  public:
   static constexpr size_t kAlignment = size_t{2} << 20;

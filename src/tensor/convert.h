@@ -6,8 +6,8 @@
 
 namespace unspool {
 
-// VCVTNEPS2BF16: subnormal inputs become signed zeros first, then round to nearest even; a NaN keeps its sign and top bits
-// and becomes quiet.
+// VCVTNEPS2BF16: subnormal inputs become signed zeros first, then round to nearest even; a NaN keeps its sign and top
+// bits and becomes quiet.
 inline uint16_t float_to_bf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7fffffffu;
@@ -17,7 +17,9 @@ inline uint16_t float_to_bf16(float value) {
 }
 
 // Exact, subnormals and NaN payloads included.
-inline float bf16_to_float(uint16_t value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
+inline float bf16_to_float(uint16_t value) {
+  return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
+}
 
 // VCVTPS2PH, round to nearest even: IEEE 754, subnormal results kept, overflow to infinity, NaN quiet.
 inline uint16_t float_to_f16(float value) {
@@ -26,9 +28,10 @@ inline uint16_t float_to_f16(float value) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
   if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 2^16 and above, infinity too
-  if (magnitude >= 0x38800000u) {                                             // 2^-14: a normal half
+  if (magnitude >= 0x38800000u) {                                              // 2^-14: a normal half
     const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
-    return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));  // a carry out of 65504 gives infinity by itself
+    return static_cast<uint16_t>(sign |
+                                 ((rounded - 0x38000000u) >> 13));  // a carry out of 65504 gives infinity by itself
   }
   if (magnitude < 0x33000000u) return static_cast<uint16_t>(sign);  // below 2^-25: zero
   const int shift = 126 - static_cast<int>(magnitude >> 23);        // significand to units of 2^-24

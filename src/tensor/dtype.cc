@@ -27,7 +27,7 @@ constexpr std::array kInfos = {
     DTypeInfo{DType::kFloat8E8M0, 8, "F8_E8M0", "float8_e8m0fnu"},
     DTypeInfo{DType::kFloat6E2M3, 6, "F6_E2M3", "float6_e2m3fn"},
     DTypeInfo{DType::kFloat6E3M2, 6, "F6_E3M2", "float6_e3m2fn"},
-    DTypeInfo{DType::kFloat4, 4, "F4", "float4_e2m1fn"},
+    DTypeInfo{DType::kFloat4, 4, "F4", "float4_e2m1fn_x2"},
     DTypeInfo{DType::kBool, 8, "BOOL", "bool"},
     DTypeInfo{DType::kUInt8, 8, "U8", "uint8"},
     DTypeInfo{DType::kInt8, 8, "I8", "int8"},
@@ -48,11 +48,15 @@ constexpr bool indexed_by_enumeration() {
 }
 static_assert(indexed_by_enumeration());
 
-const DTypeInfo& info(DType dtype) { return kInfos[static_cast<size_t>(dtype)]; }
+const DTypeInfo& info(DType dtype) {
+  return kInfos[static_cast<size_t>(dtype)];
+}
 
 }  // namespace
 
-int dtype_bits(DType dtype) { return info(dtype).bits; }
+int dtype_bits(DType dtype) {
+  return info(dtype).bits;
+}
 
 int dtype_size(DType dtype) {
   UNSPOOL_CHECK(info(dtype).bits % 8 == 0, "expected a dtype of whole bytes, got {}", info(dtype).safetensors);
@@ -63,9 +67,13 @@ bool is_float_weight(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kBFloat16 || dtype == DType::kFloat16;
 }
 
-std::string_view safetensors_name(DType dtype) { return info(dtype).safetensors; }
+std::string_view safetensors_name(DType dtype) {
+  return info(dtype).safetensors;
+}
 
-std::string_view torch_name(DType dtype) { return info(dtype).torch; }
+std::string_view torch_name(DType dtype) {
+  return info(dtype).torch;
+}
 
 std::optional<DType> parse_safetensors_dtype(std::string_view name) {
   for (const DTypeInfo& entry : kInfos) {

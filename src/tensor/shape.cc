@@ -37,6 +37,8 @@ int64_t Shape::num_elements() const {
   return *count;
 }
 
-std::string Shape::to_string() const { return fmt::format("[{}]", fmt::join(dims(), ", ")); }
+std::string Shape::to_string() const {
+  return fmt::format("[{}]", fmt::join(dims(), ", "));
+}
 
 }  // namespace unspool

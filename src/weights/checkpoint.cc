@@ -51,8 +51,9 @@ Result<WeightMap> read_index(const std::string& path) {
   for (const auto& [tensor, value] : weight_map.members()) {
     const std::optional<std::string_view> file = value.as_string();
     if (!file || !is_plain_file_name(*file)) {
-      return invalid_argument(fmt::format("{}: weight_map: {}: expected the name of a file in the same directory, got {}",
-                                          path, quote_name(tensor), quote_name(value.dump())));
+      return invalid_argument(
+          fmt::format("{}: weight_map: {}: expected the name of a file in the same directory, got {}", path,
+                      quote_name(tensor), quote_name(value.dump())));
     }
     if (!files.emplace(tensor, *file).second) {
       return invalid_argument(fmt::format("{}: weight_map: {} is given twice", path, quote_name(tensor)));
@@ -72,21 +73,25 @@ Result<std::string> pick_file(const std::string& dir, const std::vector<std::str
       if (name.ends_with(suffix)) others.push_back(name);
     }
   }
-  if (std::find(safetensors.begin(), safetensors.end(), kSingleFile) != safetensors.end()) return std::string(kSingleFile);
+  if (std::find(safetensors.begin(), safetensors.end(), kSingleFile) != safetensors.end())
+    return std::string(kSingleFile);
   if (safetensors.size() == 1) return safetensors.front();
   if (!safetensors.empty()) {
-    return invalid_argument(fmt::format("{}: {} safetensors files ({}, ...) and no {} that says what belongs to the model",
-                                        dir, safetensors.size(), safetensors.front(), kIndexFile));
+    return invalid_argument(
+        fmt::format("{}: {} safetensors files ({}, ...) and no {} that says what belongs to the model", dir,
+                    safetensors.size(), safetensors.front(), kIndexFile));
   }
   if (!others.empty()) {
-    return invalid_argument(fmt::format("{}: no safetensors weights; {} is of a format that is not read: save the model with "
-                                        "save_pretrained(..., safe_serialization=True)",
-                                        dir, others.front()));
+    return invalid_argument(
+        fmt::format("{}: no safetensors weights; {} is of a format that is not read: save the model with "
+                    "save_pretrained(..., safe_serialization=True)",
+                    dir, others.front()));
   }
   return not_found(fmt::format("{}: no weights: expected {} or {}", dir, kSingleFile, kIndexFile));
 }
 
-// What the index and the shards say of each other must be the same. `location` gives the file a tensor was found in, or null.
+// What the index and the shards say of each other must be the same. `location` gives the file a tensor was found in, or
+// null.
 template <class Location>
 Status check_index(const std::string& path, const WeightMap& weight_map, const std::vector<std::string>& names,
                    Location&& location) {
@@ -121,8 +126,10 @@ Result<Checkpoint> Checkpoint::open(const std::string& dir) {
     UNSPOOL_ASSIGN(weight_map, read_index(index_path));
     for (const auto& [tensor, file] : weight_map) files.insert(file);
     if (has(kSingleFile) && !files.contains(std::string(kSingleFile))) {
-      return invalid_argument(fmt::format("{}: both {} and {}, which does not name it: one of them is left over from another "
-                                          "save", dir, kSingleFile, kIndexFile));
+      return invalid_argument(
+          fmt::format("{}: both {} and {}, which does not name it: one of them is left over from another "
+                      "save",
+                      dir, kSingleFile, kIndexFile));
     }
   } else {
     UNSPOOL_ASSIGN(std::string file, pick_file(dir, names));

@@ -25,7 +25,8 @@ class Checkpoint {
   const std::vector<std::string>& names() const { return names_; }
   const std::string& dir() const { return dir_; }
   size_t total_bytes() const { return total_bytes_; }  // of tensor data
-  // Gives the files' resident pages back; call it as tensors are copied or packed, so that no second copy stays resident.
+  // Gives the files' resident pages back; call it as tensors are copied or packed, so that no second copy stays
+  // resident.
   void drop_pages() const;
 
  private:

@@ -134,16 +134,16 @@ Status place(std::vector<HeaderEntry>& entries, std::span<const std::byte> data)
                                           quote_name(entry.tensor.name), entry.end, size));
     }
     if (entry.begin != covered) {
-      return invalid_argument(fmt::format("tensor {}: {}: expected data from {} on, got {}",
-                                          quote_name(entry.tensor.name),
-                                          entry.begin < covered ? "overlaps the one before" : "leaves a hole", covered,
-                                          entry.begin));
+      return invalid_argument(
+          fmt::format("tensor {}: {}: expected data from {} on, got {}", quote_name(entry.tensor.name),
+                      entry.begin < covered ? "overlaps the one before" : "leaves a hole", covered, entry.begin));
     }
     covered = entry.end;
     entry.tensor.bytes = data.subspan(static_cast<size_t>(entry.begin), static_cast<size_t>(entry.end - entry.begin));
   }
   if (covered != size) {
-    return invalid_argument(fmt::format("expected {} bytes of data, got {}: the rest belongs to no tensor", covered, size));
+    return invalid_argument(
+        fmt::format("expected {} bytes of data, got {}: the rest belongs to no tensor", covered, size));
   }
   return {};
 }

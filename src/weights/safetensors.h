@@ -28,10 +28,11 @@ struct SafetensorsContents {
   std::map<std::string, std::string> metadata;
 };
 
-// Parses a whole file held in memory: an 8-byte little-endian header length, a JSON header, the data. Nothing is allocated by
-// a size that the file merely declares. What fails: a header longer than 100 MB or than the file; a header that is not a JSON
-// object; an unknown dtype; a shape with negative, fractional or overflowing extents, or of more than Shape::kMaxRank; data
-// that is out of the file, overlaps, leaves a hole, or is not shape x dtype long; a name given twice.
+// Parses a whole file held in memory: an 8-byte little-endian header length, a JSON header, the data. Nothing is
+// allocated by a size that the file merely declares. What fails: a header longer than 100 MB or than the file; a header
+// that is not a JSON object; an unknown dtype; a shape with negative, fractional or overflowing extents, or of more
+// than Shape::kMaxRank; data that is out of the file, overlaps, leaves a hole, or is not shape x dtype long; a name
+// given twice.
 Result<SafetensorsContents> parse_safetensors(std::span<const std::byte> file);
 
 // A file mapped into memory together with its tensors. Moves, does not copy; spans stay valid over a move.

@@ -17,7 +17,9 @@ namespace {
 constexpr size_t kMaxListed = 10;
 
 // Tables that a model computes from its config. Old exporters saved them; what they hold says nothing new.
-bool is_derived_buffer(std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); }
+bool is_derived_buffer(std::string_view name) {
+  return name.ends_with("rotary_emb.inv_freq");
+}
 
 bool same_tensor(const CheckpointTensor& a, const CheckpointTensor& b) {
   if (a.dtype != b.dtype || a.shape != b.shape) return false;
@@ -46,7 +48,9 @@ Result<CheckpointTensor> WeightLoader::take(std::string_view name, Shape expecte
   return *tensor;
 }
 
-bool WeightLoader::has(std::string_view name) const { return checkpoint_.find(name).has_value(); }
+bool WeightLoader::has(std::string_view name) const {
+  return checkpoint_.find(name).has_value();
+}
 
 void WeightLoader::accept_tied(std::string_view name, std::string_view source) {
   const std::optional<CheckpointTensor> tied = checkpoint_.find(name);
@@ -54,8 +58,9 @@ void WeightLoader::accept_tied(std::string_view name, std::string_view source) {
   taken_.emplace(name);
   const std::optional<CheckpointTensor> original = checkpoint_.find(source);
   if (!original || !same_tensor(*tied, *original)) {
-    log_warning("{}: the config ties {} to {}, but the checkpoint has another tensor there; {} is served in both places",
-                checkpoint_.dir(), name, source, source);
+    log_warning(
+        "{}: the config ties {} to {}, but the checkpoint has another tensor there; {} is served in both places",
+        checkpoint_.dir(), name, source, source);
   }
 }
 

@@ -1,0 +1,115 @@
+#include "weights/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include "weights_test_util.h"
+
+namespace unspool {
+namespace {
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+std::string one_tensor(const std::string& name, const std::string& bytes = "x") {
+  return safetensors_of({{name, "U8", "[" + std::to_string(bytes.size()) + "]", bytes}});
+}
+
+void expect_refused(const TempDir& dir, const std::string& part) {
+  const auto checkpoint = Checkpoint::open(dir.path());
+  ASSERT_FALSE(checkpoint.ok()) << "expected an error with: " << part;
+  EXPECT_NE(checkpoint.error().message.find(part), std::string::npos) << checkpoint.error().message;
+  EXPECT_NE(checkpoint.error().message.find(dir.path()), std::string::npos) << checkpoint.error().message;
+}
+
+TEST(CheckpointTest, SingleFile) {
+  const TempDir dir;
+  dir.write("model.safetensors", safetensors_of({{"b", "U8", "[2]", "xy"}, {"a", "F32", "[1]", "1234"}}));
+  dir.write("training_state.safetensors", "not a part of the model");
+  const auto checkpoint = Checkpoint::open(dir.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+  EXPECT_EQ(checkpoint->names(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(checkpoint->total_bytes(), 6u);
+  const auto tensor = checkpoint->find("b");
+  ASSERT_TRUE(tensor.has_value());
+  EXPECT_EQ(tensor->shape, (Shape{2}));
+  checkpoint->drop_pages();
+  EXPECT_EQ(tensor->bytes[1], std::byte{'y'});
+  EXPECT_FALSE(checkpoint->find("c").has_value());
+}
+
+TEST(CheckpointTest, SingleFileOfAnotherName) {
+  const TempDir dir;
+  dir.write("weights.safetensors", one_tensor("a"));
+  EXPECT_TRUE(Checkpoint::open(dir.path()).ok());
+}
+
+TEST(CheckpointTest, Shards) {
+  const TempDir dir;
+  dir.write("s1.safetensors", one_tensor("a", "1"));
+  dir.write("s2.safetensors", one_tensor("b", "22"));
+  dir.write("unlisted.safetensors", "not a part of the model");
+  dir.write(kIndex, R"({"metadata":{"total_size":3},"weight_map":{"b":"s2.safetensors","a":"s1.safetensors"}})");
+  auto checkpoint = Checkpoint::open(dir.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+  const Checkpoint moved = std::move(checkpoint).value();
+  EXPECT_EQ(moved.names(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(moved.find("b")->bytes[0], std::byte{'2'});
+}
+
+TEST(CheckpointTest, RefusesAnIndexThatDisagrees) {
+  const TempDir dir;
+  dir.write("s1.safetensors", one_tensor("a"));
+  dir.write("s2.safetensors", one_tensor("b"));
+  const auto index = [&](const std::string& map) { dir.write(kIndex, R"({"weight_map":{)" + map + "}}"); };
+  index(R"("a":"s1.safetensors","b":"s2.safetensors","c":"s2.safetensors")");
+  expect_refused(dir, "puts \"c\" into \"s2.safetensors\", which does not have it");
+  index(R"("a":"s2.safetensors","b":"s1.safetensors")");
+  expect_refused(dir, "which does not have it");
+  index(R"("b":"s2.safetensors","a":"s3.safetensors")");
+  expect_refused(dir, "s3.safetensors");
+  index(R"("a":"s1.safetensors","a":"s2.safetensors","b":"s2.safetensors")");
+  expect_refused(dir, "given twice");
+  dir.write("s1.safetensors", safetensors_of({{"a", "U8", "[1]", "x"}, {"extra", "U8", "[1]", "x"}}));
+  index(R"("a":"s1.safetensors","b":"s2.safetensors")");
+  expect_refused(dir, "does not name \"extra\", which \"s1.safetensors\" has");
+  dir.write("s1.safetensors", safetensors_of({{"a", "U8", "[1]", "x"}, {"b", "U8", "[1]", "x"}}));
+  expect_refused(dir, "tensor \"b\" is in ");
+}
+
+TEST(CheckpointTest, RefusesAMalformedIndex) {
+  const TempDir dir;
+  dir.write("s1.safetensors", one_tensor("a"));
+  for (const std::string name :
+       {"../s1.safetensors", "/etc/passwd", "sub/s1.safetensors", "..", ".", "", "s1\\u0000"}) {
+    dir.write(kIndex, R"({"weight_map":{"a":")" + name + "\"}}");
+    expect_refused(dir, "expected the name of a file in the same directory");
+  }
+  dir.write(kIndex, R"({"weight_map":{"a":1}})");
+  expect_refused(dir, "expected the name of a file");
+  for (const std::string text : {"{}", "[]", R"({"weight_map":[]})", R"({"weight_map":{}})", "{", ""}) {
+    dir.write(kIndex, text);
+    expect_refused(dir, kIndex);
+  }
+}
+
+TEST(CheckpointTest, RefusesAmbiguousDirectories) {
+  const TempDir dir;
+  dir.write("s1.safetensors", one_tensor("a"));
+  dir.write("s2.safetensors", one_tensor("b"));
+  expect_refused(dir, "2 safetensors files");
+  dir.write("model.safetensors", one_tensor("a"));
+  dir.write(kIndex, R"({"weight_map":{"a":"s1.safetensors","b":"s2.safetensors"}})");
+  expect_refused(dir, "left over");
+}
+
+TEST(CheckpointTest, RefusesDirectoriesWithoutSafetensors) {
+  const TempDir dir;
+  expect_refused(dir, "no weights");
+  dir.write("pytorch_model.bin", "x");
+  expect_refused(dir, "pytorch_model.bin is of a format that is not read");
+  dir.write("a.gguf", "x");
+  expect_refused(dir, "a.gguf is of a format that is not read");
+  EXPECT_EQ(Checkpoint::open(dir.path() + "/none").error().kind, ErrorKind::kNotFound);
+}
+
+}  // namespace
+}  // namespace unspool
