@@ -30,8 +30,8 @@ void gather(const VocabKernels& kernels, const VocabRow& row, const Cut& cut, fl
   for (int64_t b = 0; b < num_blocks; ++b) {
     if (row.blocks()[b].max < low) continue;
     const std::span<const float> values = row.block(b);
-    const int64_t found = kernels.select_at_least(values.data(), static_cast<int64_t>(values.size()), low,
-                                                  offsets.data(), kVocabBlock);
+    const int64_t found =
+        kernels.select_at_least(values.data(), static_cast<int64_t>(values.size()), low, offsets.data(), kVocabBlock);
     for (int64_t i = 0; i < found; ++i) {
       const Candidate candidate = {values[offsets[i]], static_cast<int32_t>(b * kVocabBlock) + offsets[i]};
       if (candidate.value < high && cut.keeps(candidate.value, candidate.id)) out.push_back(candidate);

@@ -27,14 +27,17 @@ struct Cut {
   bool keeps_all() const { return !before(last, Cut{}.last); }
 };
 
-inline Cut tighter(const Cut& a, const Cut& b) { return before(a.last, b.last) ? a : b; }
+inline Cut tighter(const Cut& a, const Cut& b) {
+  return before(a.last, b.last) ? a : b;
+}
 
 // Lower ends of slabs of values below a row's maximum, for gathering candidates until there are enough. The first are
-// narrow since a language model's mass lies within a few nats of the best token; the last slab takes all that is finite.
+// narrow since a language model's mass lies within a few nats of the best token; the last slab takes all that is
+// finite.
 class Slabs {
  public:
   explicit Slabs(float max) : max_(max) {}
-  bool next();  // false after the last
+  bool next();                          // false after the last
   float low() const { return low_; }    // inclusive
   float high() const { return high_; }  // exclusive
 

@@ -1,7 +1,7 @@
 #include "sampling/draw.h"
 
-#include <array>
 #include <algorithm>
+#include <array>
 
 namespace unspool {
 namespace {

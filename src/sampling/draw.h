@@ -15,8 +15,8 @@ class Drawer {
   explicit Drawer(const VocabKernels& kernels) : kernels_(kernels) {}
 
   // The token at `uniform` in [0, 1) of the kept entries' distribution, ids ascending. -1 where nothing has mass.
-  // The uniform first picks a block by the blocks' masses; how far it lies into that block picks the entry. So no V-wide
-  // sum is made, and an entry far below the rounding of the total still has its own share of the uniforms.
+  // The uniform first picks a block by the blocks' masses; how far it lies into that block picks the entry. So no
+  // V-wide sum is made, and an entry far below the rounding of the total still has its own share of the uniforms.
   int32_t draw(const VocabRow& row, const Truncation& truncation, double uniform);
 
  private:

@@ -16,7 +16,9 @@ bool below_min_tokens(const SamplingParams& params, const TokenHistory& history)
   return static_cast<int64_t>(history.output.size()) < params.min_tokens;
 }
 
-bool in_row(int32_t id, std::span<const float> row) { return id >= 0 && static_cast<size_t>(id) < row.size(); }
+bool in_row(int32_t id, std::span<const float> row) {
+  return id >= 0 && static_cast<size_t>(id) < row.size();
+}
 
 void bar(int32_t id, std::span<float> row) {
   if (in_row(id, row)) row[id] = -kInfinity;

@@ -30,8 +30,8 @@ class LogitsProcessors {
   void apply_penalties(const SamplingParams& params, const TokenHistory& history, std::span<float> row);
   void count(int32_t id, int32_t by);
 
-  // Per token: 0 for one not seen, else 1 + its occurrences in the output. All 0 between calls, so that a draw costs the
-  // length of its history and not the vocabulary.
+  // Per token: 0 for one not seen, else 1 + its occurrences in the output. All 0 between calls, so that a draw costs
+  // the length of its history and not the vocabulary.
   std::vector<int32_t> counts_;
   std::vector<int32_t> seen_;
 };

@@ -26,9 +26,9 @@ std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<u
 
 double uniform(uint64_t seed, int64_t position, RandomPurpose purpose) {
   const auto at = static_cast<uint64_t>(position);
-  const std::array<uint32_t, 4> bits = philox4x32(
-      {static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), static_cast<uint32_t>(purpose), 0},
-      {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+  const std::array<uint32_t, 4> bits =
+      philox4x32({static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), static_cast<uint32_t>(purpose), 0},
+                 {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
   const uint64_t word = (uint64_t{bits[0]} << 32) | bits[1];
   return static_cast<double>(word >> 11) * 0x1p-53;  // 53 bits are exact in a double, so 1.0 cannot come out
 }

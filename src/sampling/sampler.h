@@ -18,15 +18,15 @@ struct SampleTask {
   const SamplingParams* params = nullptr;
   std::span<const int32_t> prompt_token_ids;
   std::span<const int32_t> output_token_ids;  // drawn so far
-  uint64_t seed = 0;          // of this sample (request seed + sample index)
-  int64_t position = 0;       // absolute position of the token to be drawn: prompt length + tokens drawn so far
+  uint64_t seed = 0;                          // of this sample (request seed + sample index)
+  int64_t position = 0;  // absolute position of the token to be drawn: prompt length + tokens drawn so far
 };
 
 struct SampleResult {
   int32_t token_id = -1;
-  PositionLogprobs logprobs;   // where params->logprobs is set: as outputs.h says
-  float kept_logprob = 0.0f;   // where params->return_kept_mass is set
-  bool finite = true;          // false: the row held a NaN or +inf, or nothing was left to draw; the request must fail
+  PositionLogprobs logprobs;  // where params->logprobs is set: as outputs.h says
+  float kept_logprob = 0.0f;  // where params->return_kept_mass is set
+  bool finite = true;         // false: the row held a NaN or +inf, or nothing was left to draw; the request must fail
 };
 
 // One prompt position: the value and rank of the token that follows, and the best `count` (-1: all).
@@ -38,8 +38,8 @@ struct PromptTask {
 };
 
 // What params->logprobs_mode means here (processed: the values that the draw is made from). Greedy rows have neither
-// temperature nor truncation, so their processed values are those after the logits processors. A prompt's log-probs have
-// no processing at all, so processed is raw.
+// temperature nor truncation, so their processed values are those after the logits processors. A prompt's log-probs
+// have no processing at all, so processed is raw.
 class Sampler {
  public:
   explicit Sampler(const VocabKernels& kernels, int vocab_size);

@@ -12,8 +12,8 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Unit of mass in top_p: exp(x - max) is at most 1, so 2^20 entries stay below 2^64, while cutting off what is below
-// 2^-44 loses less than V * 2^-44, 1e-8 for V = 152k. Integers add up to the same sum in any order, so that the cut does
-// not depend on how the candidates were found.
+// 2^-44 loses less than V * 2^-44, 1e-8 for V = 152k. Integers add up to the same sum in any order, so that the cut
+// does not depend on how the candidates were found.
 constexpr double kMassUnit = 0x1p44;
 
 }  // namespace
