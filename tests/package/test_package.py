@@ -1,0 +1,59 @@
+"""`pip install ./python`: one wheel with the server and a thin package. Cheap, since ccache holds the release build's objects."""
+
+import os
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from harness.server import ROOT
+
+ENVIRONMENT = {**os.environ, "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count())}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT / "python")]
+    subprocess.run(command, check=True, env=ENVIRONMENT)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A folder with the wheel's content, as on sys.path."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), str(wheel)]
+    subprocess.run(command, check=True)
+    return folder
+
+
+def run(installed, *command):
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    environment.pop("UNSPOOL_BINARY", None)
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd="/").stdout
+
+
+def test_wheel(wheel):
+    # Any Python 3 and this platform: it holds a program, and no extension module.
+    assert wheel.name.startswith("unspool-0.1.0-py3-none-linux_")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "unspool/bin/unspool" in names and "unspool/__main__.py" in names
+
+
+def test_module_and_command(installed):
+    from_module = run(installed, sys.executable, "-m", "unspool", "--version")
+    assert "0.1.0" in from_module
+    assert run(installed, str(installed / "bin" / "unspool"), "--version") == from_module
+
+
+def test_serve(installed, tiny):
+    program = (
+        "import sys, urllib.request, unspool\n"
+        "with unspool.serve(sys.argv[1], '--max-num-seqs', 4) as server:\n"
+        "    print(urllib.request.urlopen(server.url + '/version').read().decode())\n"
+        "print(server.process.returncode)\n"
+    )
+    lines = run(installed, sys.executable, "-c", program, str(tiny)).splitlines()
+    assert any('"version":"0.32.0"' in line for line in lines) and lines[-1] == "0"
