@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Writes tests/data/safetensors/sample.safetensors with the format's own library (PyPI safetensors).
 
 The unit tests of src/weights read it and know its values: tensor k of n elements holds the bytes (7 * k + i) % 251.
