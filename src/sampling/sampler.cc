@@ -27,10 +27,10 @@ bool is_logits(LogprobsMode mode) {
 
 // The log of the mass that truncation kept. Both sums are of exp(x - m) with the same m, since the best candidate is
 // always kept, and a sum over fewer entries in the same order is never the larger one; the logs' rounding may be.
-float kept_logprob(const VocabRow& row, const Truncation& truncation) {
+float kept_logprob(const VocabKernels& kernels, const VocabRow& row, const Truncation& truncation) {
   if (truncation.cut.keeps_all()) return 0.0f;
-  const float kept = LogNormalizer(truncation.blocks).log_sum();
-  return std::min(kept - LogNormalizer(row.blocks()).log_sum(), 0.0f);
+  const float kept = LogNormalizer(kernels, truncation.blocks).log_sum();
+  return std::min(kept - LogNormalizer(kernels, row.blocks()).log_sum(), 0.0f);
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ SampleResult Sampler::sample(const SampleTask& task, int thread) {
     truncation = s.truncator.truncate(s.processed_row, params);
     const double u = uniform(task.seed, task.position, RandomPurpose::kDraw);
     result.token_id = s.drawer.draw(s.processed_row, truncation, u);
-    if (params.return_kept_mass) result.kept_logprob = kept_logprob(s.processed_row, truncation);
+    if (params.return_kept_mass) result.kept_logprob = kept_logprob(kernels_, s.processed_row, truncation);
   }
   result.finite = result.token_id >= 0;
   if (!result.finite || !params.logprobs) return result;
@@ -118,13 +118,13 @@ SampleResult Sampler::sample(const SampleTask& task, int thread) {
   ScoredRow scored = {&s.processed_row, {}, {}, is_logits(params.logprobs_mode)};
   if (processed) {
     scored.cut = truncation.cut;
-    scored.normalizer = LogNormalizer(truncation.blocks);
+    scored.normalizer = LogNormalizer(kernels_, truncation.blocks);
   } else {
     if (!in_place) {
       s.raw_row.reset(task.logits);
       scored.row = &s.raw_row;
     }
-    scored.normalizer = LogNormalizer(scored.row->blocks());
+    scored.normalizer = LogNormalizer(kernels_, scored.row->blocks());
   }
   result.logprobs = params.logprob_token_ids.empty()
                         ? s.ranker.with_best(scored, result.token_id, *params.logprobs)
@@ -140,7 +140,7 @@ PositionLogprobs Sampler::prompt_logprobs(const PromptTask& task, int thread) {
   if (!finite(task.logits)) return {};
   s.raw_row.reset(task.logits);
   if (s.raw_row.max() == -kInfinity) return {};
-  const ScoredRow scored = {&s.raw_row, {}, LogNormalizer(s.raw_row.blocks()), is_logits(task.mode)};
+  const ScoredRow scored = {&s.raw_row, {}, LogNormalizer(kernels_, s.raw_row.blocks()), is_logits(task.mode)};
   return s.ranker.with_best(scored, task.token_id, task.count);
 }
 

@@ -41,7 +41,7 @@ Cut Truncator::top_k_cut(const VocabRow& row, int64_t k) {
 }
 
 Cut Truncator::top_p_cut(const VocabRow& row, const Cut& outer, std::span<const BlockStat> blocks, float top_p) {
-  const double target_mass = static_cast<double>(top_p) * static_cast<double>(LogNormalizer(blocks).sum());
+  const double target_mass = static_cast<double>(top_p) * static_cast<double>(LogNormalizer(kernels_, blocks).sum());
   auto target = static_cast<uint64_t>(std::max(1.0, std::ceil(target_mass * kMassUnit)));
   Slabs slabs(row.max());
   while (slabs.next()) {
