@@ -145,10 +145,11 @@ static void attend(const AttentionItem& item) {
   const int panels = static_cast<int>(dim / 16);
   const int64_t element_bytes = Kind::kStepBytes / 16;  // of one key (or column) in one step
   const AttentionScratch s = carve(item, rows);
+  const bool split = kPairs && item.split_inputs;  // float keys and values take the inputs whole
 
   for (int t = 0; t < item.tokens; ++t)
     for (int g = 0; g < item.group; ++g)
-      put_row<kPairs>(item.q + t * item.q_stride + g * item.head_dim, item.head_dim, item.split_inputs, s.q, t * item.group + g, rows);
+      put_row<kPairs>(item.q + t * item.q_stride + g * item.head_dim, item.head_dim, split, s.q, t * item.group + g, rows);
   for (int64_t i = 0; i < rows * dim; ++i) s.total[i] = 0.0f;
   for (int64_t r = 0; r < rows; ++r) s.max[r] = -__builtin_inff(), s.mass[r] = 0.0f;
 
@@ -167,7 +168,7 @@ static void attend(const AttentionItem& item) {
     }
     split_product<Kind>({.a = s.q, .a_stride = q_steps, .rows = rows, .b = b, .b_stride = gathered ? 1 : item.block_size / 16,
                          .steps = q_steps, .steps_per_chunk = q_steps, .panels = tiles, .c = s.scores, .c_stride = kKeyBlock},
-                        item.split_inputs, rows * q_steps, s.second, 16 * tiles);
+                        split, rows * q_steps, s.second, 16 * tiles);
 
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t limit = item.first_position + r / item.group + 1 - start;  // keys of this block the row sees
@@ -175,7 +176,7 @@ static void attend(const AttentionItem& item) {
       float* scores = s.scores + r * kKeyBlock;
       softmax_block(scores, visible, tiles, item.scale, &s.block_max[r], &s.block_mass[r]);
       for (int j = 16 * tiles; j < kKeyBlock; ++j) scores[j] = 0.0f;
-      put_row<kPairs>(scores, kKeyBlock, item.split_inputs, s.p, r, rows);
+      put_row<kPairs>(scores, kKeyBlock, split, s.p, r, rows);
     }
 
     const int chunks = (keys + item.block_size - 1) / item.block_size;
@@ -186,7 +187,7 @@ static void attend(const AttentionItem& item) {
     split_product<Kind>({.a = s.p, .a_stride = kKeyBlock / kKeysAStep, .rows = rows, .b = b, .b_stride = panels,
                          .steps = (keys + kKeysAStep - 1) / kKeysAStep, .steps_per_chunk = item.block_size / kKeysAStep,
                          .panels = panels, .c = s.sum, .c_stride = dim},
-                        item.split_inputs, rows * (kKeyBlock / kKeysAStep), s.second, dim);
+                        split, rows * (kKeyBlock / kKeysAStep), s.second, dim);
 
     for (int64_t r = 0; r < rows; ++r)
       if (item.first_position + r / item.group >= start)

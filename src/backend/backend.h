@@ -1,0 +1,124 @@
+// The seam between the model and a device: memory in the device's own layouts, and the operations a model needs.
+// Every operation's arithmetic is fixed by docs/numerics.md; how it is split over rows, columns and threads is the backend's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "backend/vocab_kernels.h"
+#include "base/result.h"
+#include "tensor/dtype.h"
+#include "tensor/tensor_view.h"
+
+namespace unspool {
+
+// What a product makes of float32 activations where the weights are bf16: one bf16, or a high and a low one with a chain each.
+enum class MatmulPrecision { kBf16, kBf16x2 };
+
+// A weight [rows, columns] in the backend's layout; one product gives `rows` outputs from `columns` inputs.
+class Matrix {
+ public:
+  virtual ~Matrix() = default;
+  int64_t rows() const { return rows_; }
+  int64_t columns() const { return columns_; }
+  DType dtype() const { return dtype_; }
+  virtual size_t size_bytes() const = 0;
+
+ protected:
+  Matrix(int64_t rows, int64_t columns, DType dtype) : rows_(rows), columns_(columns), dtype_(dtype) {}
+  int64_t rows_, columns_;
+  DType dtype_;
+};
+
+// The left side of products: up to max_rows rows in the form that a weight dtype and a precision ask for.
+class ProductInput {
+ public:
+  virtual ~ProductInput() = default;
+  int64_t rows() const { return rows_; }  // what the last operation wrote
+  int64_t columns() const { return columns_; }
+
+ protected:
+  ProductInput(int64_t max_rows, int64_t columns) : max_rows_(max_rows), columns_(columns) {}
+  int64_t rows_ = 0, max_rows_, columns_;
+};
+
+struct KvCacheShape {
+  int64_t layers = 0;
+  int64_t blocks = 0;
+  int64_t block_size = 16;  // tokens
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  DType dtype = DType::kBFloat16;
+
+  // Of one block in every layer, as the CPU backend lays it out.
+  int64_t block_bytes() const;
+};
+
+// Keys and values of every layer, in blocks.
+class KvCache {
+ public:
+  virtual ~KvCache() = default;
+  const KvCacheShape& shape() const { return shape_; }
+  virtual void zero_blocks(std::span<const int32_t> blocks) = 0;
+  virtual void copy_block(int32_t from, int32_t to) = 0;
+
+ protected:
+  explicit KvCache(const KvCacheShape& shape) : shape_(shape) {}
+  KvCacheShape shape_;
+};
+
+// Rows [first_row, first_row + tokens) of a step's batch: positions first_position and on of one sequence.
+struct AttentionSequence {
+  int first_row = 0;
+  int tokens = 0;
+  int first_position = 0;
+  std::span<const int32_t> block_table;
+};
+
+// One layer's attention over a ragged batch.
+struct AttentionArgs {
+  float* qkv = nullptr;  // [tokens, (heads + 2 * kv_heads) * head_dim]: q, k and v side by side; q and k are rotated in place
+  int heads = 0;
+  int layer = 0;
+  const float* q_norm = nullptr;  // [head_dim], or null: an RMS norm over each head before the rotation
+  const float* k_norm = nullptr;
+  float norm_eps = 0.0f;
+  const float* cos = nullptr;  // [tokens, head_dim / 2]
+  const float* sin = nullptr;
+  std::span<const AttentionSequence> sequences;
+  // Indices into `sequences` whose stored keys or values are not finite are marked with 1.
+  std::span<uint8_t> non_finite;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view instruction_set() const = 0;
+  virtual const VocabKernels& vocab_kernels() const = 0;
+
+  virtual Result<std::unique_ptr<Matrix>> make_matrix(int64_t rows, int64_t columns, DType dtype) = 0;
+  // Converts source [n, columns] into rows [first_row, first_row + n). float32, bfloat16 or float16 on either side.
+  virtual void load_rows(Matrix& matrix, int64_t first_row, const TensorView& source) = 0;
+  virtual Result<std::unique_ptr<ProductInput>> make_product_input(int64_t max_rows, int64_t columns, DType weights,
+                                                                   MatmulPrecision precision) = 0;
+  virtual Result<std::unique_ptr<KvCache>> make_kv_cache(const KvCacheShape& shape) = 0;
+
+  // y[i] = row ids[i] of the table.
+  virtual void embed(const Matrix& table, std::span<const int32_t> ids, float* y) = 0;
+  // y = x as a product's left side; x is [rows, y.columns()], rows `stride` floats apart.
+  virtual void prepare(const float* x, int64_t rows, int64_t stride, ProductInput& y) = 0;
+  // y = x / sqrt(mean(x^2) + eps) * weight, row by row.
+  virtual void rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) = 0;
+  // y = x w^T (+ bias) (+ y, with `accumulate`); y is [x.rows(), w.rows()], rows `stride` floats apart.
+  virtual void linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y, int64_t stride) = 0;
+  // y = silu(x gate^T + gate_bias) * (x up^T + up_bias).
+  virtual void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
+                          const float* up_bias, ProductInput& y) = 0;
+  // Norms and rotates q and k, stores k and v, attends; y is [tokens, heads * head_dim].
+  virtual void attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) = 0;
+};
+
+}  // namespace unspool

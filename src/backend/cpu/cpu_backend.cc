@@ -1,0 +1,172 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/isa.h"
+#include "backend/cpu/kv_storage.h"
+#include "backend/cpu/packed_input.h"
+#include "backend/cpu/packed_matrix.h"
+#include "base/check.h"
+
+namespace unspool::cpu {
+namespace {
+
+// Rows of a product's tile: 16 register tiles of 6, whose 96 x 64 results (24 KB) and inputs stay in the core's own cache.
+constexpr int64_t kTileRows = 96;
+// Panels of a tile. Four fill the widest register tile; where that leaves the threads less than eight tiles each, two, so that
+// an odd tile at the end costs less (the narrower register tile still has 12 chains to hide the latency of one).
+constexpr int64_t kTilePanels = 4, kNarrowTilePanels = 2, kMinTilesAThread = 8;
+constexpr int64_t kTileStride = kTilePanels * kPanel;
+
+}  // namespace
+
+struct CpuBackend::Tile {
+  int64_t row, rows;
+  int64_t panel, panels;
+  int64_t column() const { return panel * kPanel; }
+  int64_t columns(int64_t all) const { return std::min(panels * kPanel, all - column()); }
+};
+
+CpuBackend::CpuBackend(ThreadPool& pool, const KernelTable& kernels)
+    : pool_(pool), kernels_(kernels), scratch_(static_cast<size_t>(pool.size())) {}
+
+Result<std::unique_ptr<CpuBackend>> CpuBackend::create(ThreadPool& pool, std::string_view forced_isa) {
+  UNSPOOL_ASSIGN(const KernelTable* kernels, select_kernels(forced_isa));
+  return std::unique_ptr<CpuBackend>(new CpuBackend(pool, *kernels));
+}
+
+Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(int64_t rows, int64_t columns, DType dtype) {
+  UNSPOOL_ASSIGN(auto matrix, PackedMatrix::create(rows, columns, dtype));
+  return std::unique_ptr<Matrix>(std::move(matrix));
+}
+
+void CpuBackend::load_rows(Matrix& matrix, int64_t first_row, const TensorView& source) {
+  auto& packed = static_cast<PackedMatrix&>(matrix);
+  UNSPOOL_CHECK(source.shape.rank() == 2 && source.shape[1] == packed.columns() && first_row + source.shape[0] <= packed.rows(),
+                "rows {} and on of [{}, {}] from {}", first_row, packed.rows(), packed.columns(), source.shape.to_string());
+  const int64_t first_panel = first_row / kPanel, last_panel = (first_row + source.shape[0] - 1) / kPanel;
+  pool_.parallel_for(last_panel - first_panel + 1, [&](int64_t i, int) { packed.pack_panel(first_panel + i, first_row, source); });
+}
+
+Result<std::unique_ptr<ProductInput>> CpuBackend::make_product_input(int64_t max_rows, int64_t columns, DType weights,
+                                                                     MatmulPrecision precision) {
+  UNSPOOL_ASSIGN(auto input, PackedInput::create(max_rows, columns, weights, precision));
+  return std::unique_ptr<ProductInput>(std::move(input));
+}
+
+Result<std::unique_ptr<KvCache>> CpuBackend::make_kv_cache(const KvCacheShape& shape) {
+  UNSPOOL_ASSIGN(auto storage, KvStorage::create(shape));
+  return std::unique_ptr<KvCache>(std::move(storage));
+}
+
+// f(tile) for tiles that cover rows x panels; the rows of one group of panels follow each other, so that its weights are read
+// from memory once.
+template <class F>
+void CpuBackend::for_tiles(int64_t rows, int64_t panels, F&& f) {
+  const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows;
+  const bool wide = row_tiles * (panels / kTilePanels) >= kMinTilesAThread * pool_.size();
+  const int64_t width = wide ? kTilePanels : kNarrowTilePanels;
+  const int64_t groups = (panels + width - 1) / width;
+  pool_.parallel_for(groups * row_tiles, [&](int64_t i, int) {
+    const int64_t row = i % row_tiles * kTileRows, panel = i / row_tiles * width;
+    f(Tile{row, std::min(kTileRows, rows - row), panel, std::min(width, panels - panel)});
+  });
+}
+
+void CpuBackend::embed(const Matrix& table, std::span<const int32_t> ids, float* y) {
+  const auto& packed = static_cast<const PackedMatrix&>(table);
+  for_rows(static_cast<int64_t>(ids.size()), [&](int64_t r) {
+    UNSPOOL_CHECK(ids[static_cast<size_t>(r)] >= 0 && ids[static_cast<size_t>(r)] < packed.rows(), "token {} of {}",
+                  ids[static_cast<size_t>(r)], packed.rows());
+    packed.read_row(ids[static_cast<size_t>(r)], y + r * packed.columns());
+  });
+}
+
+void CpuBackend::prepare(const float* x, int64_t rows, int64_t stride, ProductInput& y) {
+  auto& input = static_cast<PackedInput&>(y);
+  input.set_rows(rows);
+  for_rows(rows, [&](int64_t r) { input.put(kernels_, r, 0, x + r * stride, input.columns()); });
+}
+
+void CpuBackend::rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) {
+  auto& input = static_cast<PackedInput&>(y);
+  const int64_t n = input.columns();
+  UNSPOOL_CHECK(static_cast<int64_t>(weight.size()) == n, "a norm of {} over {} features", weight.size(), n);
+  input.set_rows(rows);
+  for_rows(rows, [&](int64_t r) {
+    thread_local std::vector<float> normed;
+    normed.resize(static_cast<size_t>(n));
+    kernels_.rms_norm(x + r * n, weight.data(), eps, n, normed.data());
+    input.put(kernels_, r, 0, normed.data(), n);
+  });
+}
+
+void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low) const {
+  const void* panels[kTilePanels];
+  for (int64_t p = 0; p < tile.panels; ++p) panels[p] = w.panel(tile.panel + p);
+  ProductArgs args{.a = x.row(tile.row),
+                   .a_stride = x.row_steps(),
+                   .rows = tile.rows,
+                   .b = panels,
+                   .b_stride = 1,
+                   .steps = w.steps(),
+                   .steps_per_chunk = w.steps(),
+                   .panels = static_cast<int>(tile.panels),
+                   .c = out,
+                   .c_stride = kTileStride};
+  const auto product = kernels_.product[static_cast<int>(w.stored())];
+  product(args);
+  if (!x.split()) return;
+  args.a = x.low_row(tile.row);
+  args.c = low;
+  product(args);
+  for (int64_t i = 0; i < tile.rows * kTileStride; ++i) out[i] += low[i];
+}
+
+void CpuBackend::linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y, int64_t stride) {
+  const auto& input = static_cast<const PackedInput&>(x);
+  const auto& matrix = static_cast<const PackedMatrix&>(w);
+  UNSPOOL_CHECK(input.columns() == matrix.columns() && input.pairs() == (matrix.stored() == Stored::kBf16),
+                "an input of {} columns for a matrix of {}", input.columns(), matrix.columns());
+  for_tiles(input.rows(), matrix.panels(), [&](const Tile& tile) {
+    alignas(64) float out[kTileRows * kTileStride];
+    alignas(64) float low[kTileRows * kTileStride];
+    tile_product(input, matrix, tile, out, low);
+    kernels_.epilogue({.tile = out,
+                       .tile_stride = kTileStride,
+                       .rows = tile.rows,
+                       .columns = tile.columns(matrix.rows()),
+                       .bias = bias == nullptr ? nullptr : bias + tile.column(),
+                       .y = y + tile.row * stride + tile.column(),
+                       .y_stride = stride,
+                       .add_to_y = accumulate});
+  });
+}
+
+void CpuBackend::gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias, const float* up_bias,
+                            ProductInput& y) {
+  const auto& input = static_cast<const PackedInput&>(x);
+  const auto& gates = static_cast<const PackedMatrix&>(gate);
+  const auto& ups = static_cast<const PackedMatrix&>(up);
+  auto& output = static_cast<PackedInput&>(y);
+  UNSPOOL_CHECK(gates.rows() == ups.rows() && gates.rows() == output.columns(), "a gate of {} rows, {} up, {} out", gates.rows(),
+                ups.rows(), output.columns());
+  output.set_rows(input.rows());
+  for_tiles(input.rows(), gates.panels(), [&](const Tile& tile) {
+    alignas(64) float g[kTileRows * kTileStride];
+    alignas(64) float u[kTileRows * kTileStride];
+    alignas(64) float low[kTileRows * kTileStride];
+    tile_product(input, gates, tile, g, low);
+    tile_product(input, ups, tile, u, low);
+    const int64_t column = tile.column(), columns = tile.columns(gates.rows());
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      float* row = g + r * kTileStride;
+      kernels_.silu_mul(row, u + r * kTileStride, gate_bias == nullptr ? nullptr : gate_bias + column,
+                        up_bias == nullptr ? nullptr : up_bias + column, columns, row);
+      output.put(kernels_, tile.row + r, column, row, columns);
+    }
+  });
+}
+
+}  // namespace unspool::cpu

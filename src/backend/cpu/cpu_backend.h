@@ -1,0 +1,78 @@
+// The backend on the processor's own cores.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/kernel_table.h"
+#include "tensor/buffer.h"
+#include "threading/thread_pool.h"
+
+namespace unspool::cpu {
+
+class KvStorage;
+class PackedMatrix;
+class PackedInput;
+
+class CpuBackend final : public Backend {
+ public:
+  // `forced_isa`: a kernel table's name, or empty for the best one. The pool outlives the backend.
+  static Result<std::unique_ptr<CpuBackend>> create(ThreadPool& pool, std::string_view forced_isa);
+
+  std::string_view instruction_set() const override { return kernels_.name; }
+  const VocabKernels& vocab_kernels() const override { return kernels_.vocab; }
+
+  Result<std::unique_ptr<Matrix>> make_matrix(int64_t rows, int64_t columns, DType dtype) override;
+  void load_rows(Matrix& matrix, int64_t first_row, const TensorView& source) override;
+  Result<std::unique_ptr<ProductInput>> make_product_input(int64_t max_rows, int64_t columns, DType weights,
+                                                           MatmulPrecision precision) override;
+  Result<std::unique_ptr<KvCache>> make_kv_cache(const KvCacheShape& shape) override;
+
+  void embed(const Matrix& table, std::span<const int32_t> ids, float* y) override;
+  void prepare(const float* x, int64_t rows, int64_t stride, ProductInput& y) override;
+  void rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) override;
+  void linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y, int64_t stride) override;
+  void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias, const float* up_bias,
+                  ProductInput& y) override;
+  void attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) override;
+
+ private:
+  struct Tile;
+  CpuBackend(ThreadPool& pool, const KernelTable& kernels);
+  template <class F>
+  void for_rows(int64_t rows, F&& f);
+  template <class F>
+  void for_tiles(int64_t rows, int64_t panels, F&& f);
+  void tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low) const;
+  void rotate_and_store(const AttentionArgs& args, KvStorage& cache);
+  void reserve_attention_scratch(int64_t floats, int64_t pointers);
+
+  ThreadPool& pool_;
+  const KernelTable& kernels_;
+  struct Scratch {
+    Buffer floats;
+    std::vector<const void*> pointers;
+  };
+  std::vector<Scratch> scratch_;  // one a thread
+};
+
+// Rows a task of row-by-row work takes: enough to be worth a trip to the shared counter.
+inline constexpr int64_t kRowChunk = 8;
+
+// f(row) for every row: on the caller alone where waking others would cost more than it saves.
+template <class F>
+void CpuBackend::for_rows(int64_t rows, F&& f) {
+  if (rows <= kRowChunk / 2) {
+    for (int64_t r = 0; r < rows; ++r) f(r);
+    return;
+  }
+  const int64_t chunk = std::min(kRowChunk, (rows + pool_.size() - 1) / pool_.size());
+  pool_.parallel_for((rows + chunk - 1) / chunk, [&](int64_t i, int) {
+    for (int64_t r = i * chunk; r < std::min(rows, (i + 1) * chunk); ++r) f(r);
+  });
+}
+
+}  // namespace unspool::cpu

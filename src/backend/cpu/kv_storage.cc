@@ -1,0 +1,77 @@
+#include "backend/cpu/kv_storage.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "backend/cpu/packed_matrix.h"
+#include "base/check.h"
+#include "tensor/convert.h"
+
+namespace unspool {
+
+int64_t KvCacheShape::block_bytes() const {
+  const int64_t padded_dim = (head_dim + 15) / 16 * 16;
+  return layers * kv_heads * block_size * (head_dim + padded_dim) * dtype_size(dtype);
+}
+
+namespace cpu {
+
+KvStorage::KvStorage(const KvCacheShape& shape) : KvCache(shape), stored_(stored_as(shape.dtype)) {
+  padded_dim_ = (shape.head_dim + 15) / 16 * 16;
+  k_bytes_ = shape.block_size * shape.head_dim * dtype_size(shape.dtype);
+  v_bytes_ = shape.block_size * padded_dim_ * dtype_size(shape.dtype);
+  block_bytes_ = shape.block_bytes();
+}
+
+Result<std::unique_ptr<KvStorage>> KvStorage::create(const KvCacheShape& shape) {
+  UNSPOOL_CHECK(shape.head_dim % 2 == 0 && shape.block_size % 8 == 0 && shape.block_size <= kKeyBlock,
+                "head_dim {}, block_size {}", shape.head_dim, shape.block_size);
+  std::unique_ptr<KvStorage> storage(new KvStorage(shape));
+  UNSPOOL_ASSIGN(storage->buffer_, Buffer::allocate(static_cast<size_t>(shape.blocks * storage->block_bytes_)));
+  return storage;
+}
+
+void KvStorage::zero_blocks(std::span<const int32_t> blocks) {
+  for (const int32_t block : blocks) std::memset(buffer_.as<unsigned char>() + block * block_bytes_, 0, static_cast<size_t>(block_bytes_));
+}
+
+void KvStorage::copy_block(int32_t from, int32_t to) {
+  unsigned char* base = buffer_.as<unsigned char>();
+  std::memcpy(base + to * block_bytes_, base + from * block_bytes_, static_cast<size_t>(block_bytes_));
+}
+
+bool KvStorage::store(unsigned char* head, int64_t slot, const float* k, const float* v) const {
+  const int64_t dim = shape_.head_dim, size = shape_.block_size;
+  uint32_t bad = 0;
+  if (stored_ == Stored::kF32) {
+    auto* keys = reinterpret_cast<float*>(head);
+    auto* values = reinterpret_cast<float*>(head + k_bytes_);
+    for (int64_t d = 0; d < dim; ++d) {
+      bad |= !std::isfinite(k[d]) | !std::isfinite(v[d]);
+      keys[d * size + slot] = k[d];
+      values[slot * padded_dim_ + d] = v[d];
+    }
+    return bad == 0;
+  }
+  auto* keys = reinterpret_cast<uint16_t*>(head);
+  auto* values = reinterpret_cast<uint16_t*>(head + k_bytes_);
+  if (stored_ == Stored::kBf16) {
+    for (int64_t d = 0; d < dim; ++d) {
+      const uint16_t key = float_to_bf16(k[d]), value = float_to_bf16(v[d]);
+      bad |= (key & 0x7f80u) == 0x7f80u || (value & 0x7f80u) == 0x7f80u;
+      keys[(d / 2 * size + slot) * 2 + d % 2] = key;
+      values[(slot / 2 * padded_dim_ + d) * 2 + slot % 2] = value;
+    }
+  } else {
+    for (int64_t d = 0; d < dim; ++d) {
+      const uint16_t key = float_to_f16(k[d]), value = float_to_f16(v[d]);
+      bad |= (key & 0x7c00u) == 0x7c00u || (value & 0x7c00u) == 0x7c00u;
+      keys[d * size + slot] = key;
+      values[slot * padded_dim_ + d] = value;
+    }
+  }
+  return bad == 0;
+}
+
+}  // namespace cpu
+}  // namespace unspool

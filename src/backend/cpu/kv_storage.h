@@ -1,0 +1,34 @@
+// Keys and values in blocks: [block][layer][kv head][K, then V]. K of a block is [step over head_dim][key], V is
+// [step over keys][head_dim rounded up to 16], steps being pairs for bf16: both are right sides of products as they lie.
+// All layers of a block lie together, so that what is touched of the pool stays dense.
+#pragma once
+
+#include "backend/backend.h"
+#include "backend/cpu/kernel_table.h"
+#include "tensor/buffer.h"
+
+namespace unspool::cpu {
+
+class KvStorage final : public KvCache {
+ public:
+  static Result<std::unique_ptr<KvStorage>> create(const KvCacheShape& shape);
+
+  void zero_blocks(std::span<const int32_t> blocks) override;
+  void copy_block(int32_t from, int32_t to) override;
+
+  Stored stored() const { return stored_; }
+  int64_t v_offset_bytes() const { return k_bytes_; }
+  unsigned char* head(int32_t block, int64_t layer, int64_t kv_head) {
+    return buffer_.as<unsigned char>() + block * block_bytes_ + (layer * shape_.kv_heads + kv_head) * (k_bytes_ + v_bytes_);
+  }
+  // Stores one token's key and value of one kv head at `slot` of a block; false if a stored value is not finite.
+  bool store(unsigned char* head, int64_t slot, const float* k, const float* v) const;
+
+ private:
+  explicit KvStorage(const KvCacheShape& shape);
+  Buffer buffer_;
+  Stored stored_;
+  int64_t padded_dim_, k_bytes_, v_bytes_, block_bytes_;
+};
+
+}  // namespace unspool::cpu

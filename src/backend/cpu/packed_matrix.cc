@@ -1,0 +1,119 @@
+#include "backend/cpu/packed_matrix.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "tensor/convert.h"
+
+namespace unspool::cpu {
+namespace {
+
+int64_t step_bytes(Stored stored) { return stored == Stored::kF16 ? 32 : 64; }
+
+template <class T>
+T load(const void* base, int64_t index) {  // a checkpoint's tensors may be unaligned
+  T value;
+  std::memcpy(&value, static_cast<const unsigned char*>(base) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+struct FromFloat32 {
+  static float get(const void* base, int64_t index) { return load<float>(base, index); }
+};
+struct FromBFloat16 {
+  static float get(const void* base, int64_t index) { return bf16_to_float(load<uint16_t>(base, index)); }
+};
+struct FromFloat16 {
+  static float get(const void* base, int64_t index) { return f16_to_float(load<uint16_t>(base, index)); }
+};
+
+struct PanelRange {
+  int64_t lane_begin, lane_end;  // lanes of the panel that the source fills
+  int64_t source_row;            // of lane_begin
+};
+
+template <class From>
+void pack_converted(const void* source, int64_t columns, Stored stored, PanelRange range, void* panel) {
+  for (int64_t lane = range.lane_begin; lane < range.lane_end; ++lane) {
+    const int64_t row = (range.source_row + lane - range.lane_begin) * columns;
+    for (int64_t k = 0; k < columns; ++k) {
+      const float value = From::get(source, row + k);
+      switch (stored) {
+        case Stored::kBf16:
+          static_cast<uint16_t*>(panel)[(k / 2 * kPanel + lane) * 2 + k % 2] = float_to_bf16(value);
+          break;
+        case Stored::kF16:
+          static_cast<uint16_t*>(panel)[k * kPanel + lane] = float_to_f16(value);
+          break;
+        case Stored::kF32:
+          static_cast<float*>(panel)[k * kPanel + lane] = value;
+          break;
+      }
+    }
+  }
+}
+
+// The common case, bf16 as it is: a transposition of 32-bit pairs, written in order.
+void pack_bf16_pairs(const void* source, int64_t columns, PanelRange range, void* panel) {
+  auto* out = static_cast<uint32_t*>(panel);
+  const auto* rows = static_cast<const unsigned char*>(source) + range.source_row * columns * 2;
+  const int64_t lanes = range.lane_end - range.lane_begin;
+  // A subnormal is kept as it is here: the products flush it, as they do a converted one.
+  for (int64_t s = 0; s < columns / 2; ++s)
+    for (int64_t l = 0; l < lanes; ++l) out[s * kPanel + range.lane_begin + l] = load<uint32_t>(rows + l * columns * 2, s);
+}
+
+}  // namespace
+
+Stored stored_as(DType dtype) {
+  UNSPOOL_CHECK(is_float_weight(dtype), "expected float32, bfloat16 or float16, got {}", torch_name(dtype));
+  return dtype == DType::kBFloat16 ? Stored::kBf16 : dtype == DType::kFloat16 ? Stored::kF16 : Stored::kF32;
+}
+
+PackedMatrix::PackedMatrix(int64_t rows, int64_t columns, DType dtype) : Matrix(rows, columns, dtype), stored_(stored_as(dtype)) {
+  steps_ = stored_ == Stored::kBf16 ? (columns + 1) / 2 : columns;
+  panel_bytes_ = steps_ * step_bytes(stored_);
+}
+
+Result<std::unique_ptr<PackedMatrix>> PackedMatrix::create(int64_t rows, int64_t columns, DType dtype) {
+  std::unique_ptr<PackedMatrix> matrix(new PackedMatrix(rows, columns, dtype));
+  UNSPOOL_ASSIGN(matrix->buffer_, Buffer::allocate(static_cast<size_t>(matrix->panels() * matrix->panel_bytes_)));
+  return matrix;
+}
+
+void PackedMatrix::pack_panel(int64_t panel, int64_t first_row, const TensorView& source) {
+  const int64_t source_rows = source.shape[0];
+  const int64_t begin = std::max(panel * kPanel, first_row), end = std::min((panel + 1) * kPanel, first_row + source_rows);
+  if (begin >= end) return;
+  const PanelRange range{begin - panel * kPanel, end - panel * kPanel, begin - first_row};
+  void* out = buffer_.as<unsigned char>() + panel * panel_bytes_;
+  switch (source.dtype) {
+    case DType::kBFloat16:
+      if (stored_ == Stored::kBf16 && columns_ % 2 == 0) return pack_bf16_pairs(source.data, columns_, range, out);
+      return pack_converted<FromBFloat16>(source.data, columns_, stored_, range, out);
+    case DType::kFloat16:
+      return pack_converted<FromFloat16>(source.data, columns_, stored_, range, out);
+    default:
+      UNSPOOL_CHECK(source.dtype == DType::kFloat32, "weights of {}", torch_name(source.dtype));
+      return pack_converted<FromFloat32>(source.data, columns_, stored_, range, out);
+  }
+}
+
+void PackedMatrix::read_row(int64_t row, float* y) const {
+  const void* in = panel(row / kPanel);
+  const int64_t lane = row % kPanel;
+  switch (stored_) {
+    case Stored::kBf16:
+      for (int64_t k = 0; k < columns_; ++k) y[k] = bf16_to_float(static_cast<const uint16_t*>(in)[(k / 2 * kPanel + lane) * 2 + k % 2]);
+      break;
+    case Stored::kF16:
+      for (int64_t k = 0; k < columns_; ++k) y[k] = f16_to_float(static_cast<const uint16_t*>(in)[k * kPanel + lane]);
+      break;
+    case Stored::kF32:
+      for (int64_t k = 0; k < columns_; ++k) y[k] = static_cast<const float*>(in)[k * kPanel + lane];
+      break;
+  }
+}
+
+}  // namespace unspool::cpu

@@ -1,0 +1,78 @@
+// The decoder-only language model of the Llama, Qwen2 and Qwen3 families. They are one stack; where they differ (biases, QK
+// norm, tying) ModelConfig says so.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "layers/linear.h"
+#include "layers/rotary.h"
+#include "models/model_config.h"
+#include "tensor/buffer.h"
+#include "weights/checkpoint.h"
+
+namespace unspool {
+
+struct ModelOptions {
+  DType dtype = DType::kBFloat16;  // the served one: of the weights, and what products round their inputs to (bf16)
+  MatmulPrecision precision = MatmulPrecision::kBf16;
+  MatmulPrecision head_precision = MatmulPrecision::kBf16;
+  int max_tokens = 512;  // of a step
+  int max_positions = 0;
+  int max_logits_rows = 96;
+};
+
+// A step's tokens, all sequences one after the other.
+struct ModelBatch {
+  std::vector<int32_t> token_ids;
+  std::vector<int32_t> positions;
+  std::vector<AttentionSequence> sequences;
+  std::vector<int32_t> logits_rows;  // rows of the batch, ascending
+};
+
+class CausalLm {
+ public:
+  // Takes every tensor of the checkpoint; a missing, surplus or mis-shaped one is an error that names it.
+  static Result<std::unique_ptr<CausalLm>> load(const ModelConfig& config, const Checkpoint& checkpoint, Backend& backend,
+                                                const ModelOptions& options, const LoadProgress& progress);
+
+  const ModelConfig& config() const { return config_; }
+  // Runs the layers; the batch's logits rows are kept for logits(). `non_finite` has an entry a sequence.
+  void forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_t> non_finite);
+  // Logits of rows [first, first + count) of the last batch's logits_rows: y [count, vocab_size].
+  void logits(int first, int count, float* y);
+  size_t weight_bytes() const;
+
+ private:
+  struct Layer {
+    std::vector<float> input_norm, post_attention_norm, q_norm, k_norm;
+    Linear qkv, o, gate, up, down;
+  };
+  CausalLm(const ModelConfig& config, Backend& backend, const ModelOptions& options);
+  Result<Layer> load_layer(LayerLoader& loader, int64_t index) const;
+  Status allocate();
+  const Matrix& head() const { return head_.has_value() ? head_->matrix() : embedding_.matrix(); }
+  // x += attention(norm(x)), for `rows` rows; `last` keeps only the rows whose logits are wanted.
+  void attend(const Layer& layer, int64_t index, const ModelBatch& batch, KvCache& cache, std::span<uint8_t> non_finite);
+  // Leaves in x (and in the attention's output) the batch's logits rows alone.
+  int64_t keep_logits_rows(const ModelBatch& batch);
+
+  ModelConfig config_;
+  Backend& backend_;
+  ModelOptions options_;
+  RotaryEmbedding rotary_;
+  Linear embedding_;
+  std::vector<Layer> layers_;
+  std::vector<float> final_norm_;
+  std::optional<Linear> head_;  // absent where tied
+
+  // A step's activations, [max_tokens, ...] floats: the residual stream, q|k|v, the attention's output, the rotation.
+  Buffer x_, qkv_, attended_, cos_, sin_;
+  std::unique_ptr<ProductInput> normed_, attended_input_, gated_, head_input_;
+};
+
+}  // namespace unspool

@@ -1,0 +1,57 @@
+#include "runner/model_runner.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace unspool {
+
+KvCacheShape kv_cache_shape(const ModelConfig& config, int64_t block_size, int64_t blocks, DType dtype) {
+  return {.layers = config.num_hidden_layers,
+          .blocks = blocks,
+          .block_size = block_size,
+          .kv_heads = config.num_key_value_heads,
+          .head_dim = config.head_dim,
+          .dtype = dtype};
+}
+
+int logits_rows_for(int64_t vocab_size) {
+  constexpr int64_t kBudgetFloats = int64_t{6} << 20;
+  return static_cast<int>(std::clamp<int64_t>(kBudgetFloats / vocab_size, 8, 96));
+}
+
+ModelRunner::ModelRunner(std::unique_ptr<CausalLm> model, std::unique_ptr<KvCache> cache, int max_logits_rows)
+    : model_(std::move(model)), cache_(std::move(cache)), max_logits_rows_(max_logits_rows) {
+  auto buffer = Buffer::allocate(static_cast<size_t>(max_logits_rows) * static_cast<size_t>(vocab_size()) * sizeof(float));
+  UNSPOOL_CHECK(buffer.ok(), "no memory for {} rows of logits", max_logits_rows);
+  logits_ = std::move(*buffer);
+}
+
+void ModelRunner::execute(const StepPlan& plan) {
+  cache_->zero_blocks(plan.blocks_to_zero);
+  for (const auto& [from, to] : plan.blocks_to_copy) cache_->copy_block(from, to);
+
+  batch_ = {};
+  for (const auto& sequence : plan.sequences) {
+    const auto first_row = static_cast<int>(batch_.token_ids.size());
+    const auto tokens = static_cast<int>(sequence.token_ids.size());
+    batch_.sequences.push_back({first_row, tokens, sequence.start, sequence.block_table});
+    batch_.token_ids.insert(batch_.token_ids.end(), sequence.token_ids.begin(), sequence.token_ids.end());
+    for (int t = 0; t < tokens; ++t) batch_.positions.push_back(sequence.start + t);
+    for (const int32_t row : sequence.logits_rows) batch_.logits_rows.push_back(first_row + row);
+  }
+  std::vector<uint8_t> marks(plan.sequences.size(), 0);
+  model_->forward(batch_, *cache_, marks);
+  non_finite_.clear();
+  for (size_t i = 0; i < marks.size(); ++i)
+    if (marks[i] != 0) non_finite_.push_back(static_cast<int>(i));
+}
+
+std::span<float> ModelRunner::logits(int first, int count, int64_t* stride) {
+  UNSPOOL_CHECK(count <= max_logits_rows_, "{} rows of logits, {} at most", count, max_logits_rows_);
+  *stride = vocab_size();
+  model_->logits(first, count, logits_.as<float>());
+  return {logits_.as<float>(), static_cast<size_t>(count) * static_cast<size_t>(vocab_size())};
+}
+
+}  // namespace unspool

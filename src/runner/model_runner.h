@@ -1,0 +1,42 @@
+// From a step plan to logits: owns the keys and values, packs the ragged batch, runs the model.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+#include "models/causal_lm.h"
+#include "runner/step_executor.h"
+#include "tensor/buffer.h"
+
+namespace unspool {
+
+class ModelRunner final : public StepExecutor {
+ public:
+  // The backend outlives the runner. `cache` fits the model (kv_cache_shape()).
+  ModelRunner(std::unique_ptr<CausalLm> model, std::unique_ptr<KvCache> cache, int max_logits_rows);
+
+  int vocab_size() const override { return static_cast<int>(model_->config().vocab_size); }
+  void execute(const StepPlan& plan) override;
+  std::span<const int> non_finite_sequences() const override { return non_finite_; }
+  std::span<float> logits(int first, int count, int64_t* stride) override;
+  int max_logits_rows() const override { return max_logits_rows_; }
+
+  const CausalLm& model() const { return *model_; }
+
+ private:
+  std::unique_ptr<CausalLm> model_;
+  std::unique_ptr<KvCache> cache_;
+  int max_logits_rows_;
+  Buffer logits_;  // [max_logits_rows, vocab_size]
+  ModelBatch batch_;
+  std::vector<int> non_finite_;
+};
+
+// The cache a model needs for blocks of that many tokens.
+KvCacheShape kv_cache_shape(const ModelConfig& config, int64_t block_size, int64_t blocks, DType dtype);
+
+// Logits rows that a step holds at once: as many as a product's tile, less where the vocabulary is large (24 MiB of logits).
+int logits_rows_for(int64_t vocab_size);
+
+}  // namespace unspool
