@@ -109,7 +109,9 @@ def table(title, results):
         if "tokens_per_s" in figures:
             print(f"| {case} | {figures['tokens_per_s']:,.1f} | {100 * figures['share']:.0f} % |")
         elif "first_token_ms" in figures:
-            print(f"| {case} | {figures['first_token_ms']} ms to the first token, {figures['between_tokens_ms']} ms between | |")
+            print(
+                f"| {case} | {figures['first_token_ms']} ms to the first token, {figures['between_tokens_ms']} ms between | |"
+            )
 
 
 def main():

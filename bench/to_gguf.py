@@ -71,12 +71,17 @@ def add_metadata(writer, folder, config):
 
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     special = {token["id"] for token in tokenizer["added_tokens"] if token["special"]}
-    pieces = sorted({**tokenizer["model"]["vocab"], **{t["content"]: t["id"] for t in tokenizer["added_tokens"]}}.items(), key=lambda x: x[1])
+    pieces = sorted(
+        {**tokenizer["model"]["vocab"], **{t["content"]: t["id"] for t in tokenizer["added_tokens"]}}.items(),
+        key=lambda x: x[1],
+    )
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in tokenizer["model"]["merges"]]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list([piece for piece, _ in pieces])
-    writer.add_token_types([gguf.TokenType.CONTROL if token in special else gguf.TokenType.NORMAL for _, token in pieces])
+    writer.add_token_types(
+        [gguf.TokenType.CONTROL if token in special else gguf.TokenType.NORMAL for _, token in pieces]
+    )
     writer.add_token_merges(merges)
     writer.add_bos_token_id(config["bos_token_id"])
     writer.add_eos_token_id(config["eos_token_id"])

@@ -26,7 +26,8 @@ class Model:
             linear=2 * weights,
             head=2 * head,
             attention=4 * heads * head_dim * layers,
-            weight_bytes=2 * (weights + head),  # what one token reads in bf16; the embedding is a row, or tied to the head
+            weight_bytes=2
+            * (weights + head),  # what one token reads in bf16; the embedding is a row, or tied to the head
             vocab=config["vocab_size"],
         )
 

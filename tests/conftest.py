@@ -6,6 +6,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 import pytest
+
 from harness.bits import Tally
 from harness.server import DEFAULT_BINARY, SMOLLM2, TINY_MODELS, Server
 

@@ -6,6 +6,7 @@ import struct
 import subprocess
 
 import pytest
+
 from harness.client import complete, request
 
 
@@ -22,7 +23,13 @@ def test_version_and_help(binary):
     assert any(name in text for name in ("scalar", "avx2", "avx512"))
     status, text = run(binary, "serve", "--help")
     assert status == 0
-    for flag in ("--max-num-seqs", "--max-num-batched-tokens", "--kv-cache-memory-bytes", "--dtype", "--served-model-name"):
+    for flag in (
+        "--max-num-seqs",
+        "--max-num-batched-tokens",
+        "--kv-cache-memory-bytes",
+        "--dtype",
+        "--served-model-name",
+    ):
         assert flag in text
 
 
@@ -52,7 +59,10 @@ def test_spellings(serve, tiny):
     )  # fmt: skip
     _, _, models = request(server, "GET", "/v1/models")
     assert models["data"][0]["max_model_len"] in (1000, 1024)
-    tokens = [complete(server, prompt=[3, 4], seed=s, max_tokens=8, return_token_ids=True)["choices"][0]["token_ids"] for s in (1, 2)]
+    tokens = [
+        complete(server, prompt=[3, 4], seed=s, max_tokens=8, return_token_ids=True)["choices"][0]["token_ids"]
+        for s in (1, 2)
+    ]
     assert tokens[0] == tokens[1]
 
 

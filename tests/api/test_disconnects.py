@@ -6,6 +6,7 @@ import struct
 import time
 
 import pytest
+
 from harness.client import complete, raw_post
 
 LONG = {"prompt": [5, 6, 7, 8], "max_tokens": 1800, "ignore_eos": True}
@@ -44,7 +45,9 @@ def test_queued(serve, tiny, patience):
     wait_for(lambda: server.in_flight()[1] == 5, 10 * patience, "the requests were never queued")
     for connection in queued[:3]:
         connection.close()
-    wait_for(lambda: server.in_flight()[1] <= 2, 1 * patience, "queued requests of clients that went away are still there")
+    wait_for(
+        lambda: server.in_flight()[1] <= 2, 1 * patience, "queued requests of clients that went away are still there"
+    )
     for connection in [running, *queued]:
         connection.close()
     server.wait_until_idle(1 * patience)
@@ -55,7 +58,9 @@ def test_half_a_request(serve, tiny, patience):
     """A body that never ends is not waited for by others."""
     server = serve(tiny)
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
-        connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{")
+        connection.sendall(
+            b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+        )
         complete(server, prompt=[1, 2], max_tokens=2)
     server.wait_until_idle(1 * patience)
 

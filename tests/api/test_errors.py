@@ -5,6 +5,7 @@ import json
 import socket
 
 import pytest
+
 from harness.client import complete, refused, request
 
 BODY = {"prompt": [1, 2, 3], "max_tokens": 2}
@@ -49,7 +50,9 @@ def test_refused_fields(server, field, value):
     status, error = refused(server, {**BODY, field: value})
     assert status == 400
     assert error["code"] == 400 and error["message"] and "param" in error
-    named = {"use_beam_search": "beam", "stop_token_ids": "vocab", "logit_bias": "vocab", "prompt": "vocab"}.get(field, field)
+    named = {"use_beam_search": "beam", "stop_token_ids": "vocab", "logit_bias": "vocab", "prompt": "vocab"}.get(
+        field, field
+    )
     assert named in error["message"] or named == error["param"]
 
 
@@ -99,7 +102,9 @@ def test_prompt_that_can_never_fit(own_server, tiny, patience):
     server = own_server(tiny, "--max-model-len", 256, "--kv-cache-memory-bytes", TINY_LLAMA.kv_bytes(280))
     status, error = refused(server, prompt=list(range(3, 260)), max_tokens=1)
     assert status == 400 and "256" in error["message"]
-    assert complete(server, prompt=list(range(3, 200)), max_tokens=56, ignore_eos=True)["usage"]["completion_tokens"] == 56
+    assert (
+        complete(server, prompt=list(range(3, 200)), max_tokens=56, ignore_eos=True)["usage"]["completion_tokens"] == 56
+    )
 
 
 class TestApiKey:
@@ -118,14 +123,17 @@ class TestApiKey:
     )  # fmt: skip
     def test_guarded_routes(self, locked, method, path):
         body = {} if method == "POST" else None
-        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic first"}, {"Authorization": "first"}):
+        for headers in (
+            {},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": "Basic first"},
+            {"Authorization": "first"},
+        ):
             assert request(locked, method, path, body, headers)[::2] == (401, {"error": "Unauthorized"})
 
     def test_keys(self, locked):
         for value in ("Bearer first", "bearer second"):
-            status, _, _ = request(
-                locked, "POST", "/v1/completions", {"model": "m", **BODY}, {"Authorization": value}
-            )
+            status, _, _ = request(locked, "POST", "/v1/completions", {"model": "m", **BODY}, {"Authorization": value})
             assert status == 200
 
 
@@ -150,7 +158,9 @@ def test_keep_alive(server):
     connection.connect()
     first = connection.sock.getsockname()
     for _ in range(3):
-        connection.request("POST", "/v1/completions", json.dumps({"model": "m", **BODY}), {"Content-Type": "application/json"})
+        connection.request(
+            "POST", "/v1/completions", json.dumps({"model": "m", **BODY}), {"Content-Type": "application/json"}
+        )
         reply = connection.getresponse()
         assert reply.status == 200 and json.loads(reply.read())
     assert connection.sock.getsockname() == first
@@ -160,7 +170,9 @@ def test_keep_alive(server):
 def test_expect_continue_and_chunked_bodies(server):
     body = json.dumps({"model": "m", **BODY}).encode()
     head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    assert " 200 " in exchange(server, head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+    assert " 200 " in exchange(
+        server, head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    )
     first = exchange(server, head + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
     assert " 100 " in first or " 200 " in first
 
@@ -168,7 +180,11 @@ def test_expect_continue_and_chunked_bodies(server):
 def test_request_id(serve, tiny):
     server = serve(tiny, "--enable-request-id-headers")
     status, headers, body = request(
-        server, "POST", "/v1/completions", {"model": "m", **BODY, "request_id": "of-body"}, {"X-Request-Id": "of-header"}
+        server,
+        "POST",
+        "/v1/completions",
+        {"model": "m", **BODY, "request_id": "of-body"},
+        {"X-Request-Id": "of-header"},
     )
     assert (status, headers["X-Request-Id"], body["id"]) == (200, "of-header", "cmpl-of-header")
     assert len(request(server, "POST", "/v1/completions", {"model": "m", **BODY})[1]["X-Request-Id"]) == 32

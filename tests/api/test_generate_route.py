@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+
 from harness.bits import bits
 from harness.client import complete, request, stream
 
@@ -50,7 +51,9 @@ def test_default_is_what_is_left(serve, tiny):
 
 def test_stream(server):
     whole = generate(server, max_tokens=9, seed=4, ignore_eos=True)["choices"][0]
-    chunks = stream(server, {"token_ids": [5, 6, 7], "sampling_params": {"max_tokens": 9, "seed": 4, "ignore_eos": True}}, ROUTE)
+    chunks = stream(
+        server, {"token_ids": [5, 6, 7], "sampling_params": {"max_tokens": 9, "seed": 4, "ignore_eos": True}}, ROUTE
+    )
     parts = [part for chunk in chunks for part in chunk["choices"]]
     assert sum((part["token_ids"] for part in parts), []) == whole["token_ids"]
     assert [part["finish_reason"] for part in parts][-1] == "length"
@@ -61,7 +64,11 @@ def test_stream(server):
 def test_abort(server, patience):
     """An abort ends the request as an answer, with what it has."""
     answers = []
-    body = {"request_id": "stop-me", "token_ids": [5], "sampling_params": {"max_tokens": 1900, "ignore_eos": True, "n": 8}}
+    body = {
+        "request_id": "stop-me",
+        "token_ids": [5],
+        "sampling_params": {"max_tokens": 1900, "ignore_eos": True, "n": 8},
+    }
     asking = threading.Thread(target=lambda: answers.append(complete(server, body, path=ROUTE)))
     asking.start()
     deadline = time.monotonic() + 10 * patience

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from harness.client import complete
 from harness.server import TINY_MODELS
 

@@ -4,10 +4,10 @@ alone on a server with default flags."""
 import random
 
 import pytest
-from harness.bits import assert_same, assert_same_answer, completion_rows, prompt_rows
-from harness.client import complete, complete_many
 
 from api.workload import ASK, REAL, TINY_LLAMA, TINY_QWEN
+from harness.bits import assert_same, assert_same_answer, completion_rows, prompt_rows
+from harness.client import complete, complete_many
 
 SHARED = ("--max-model-len", 1024)
 
@@ -37,7 +37,9 @@ def test_among_others(case, serve, alone, others):
         compare(alone, complete_many(server, bodies, width=others + 1), f"among {others} others")
     else:
         # The case has fewer requests: strangers fill up the batch, and leave it as they end.
-        strangers = [{**body, "max_tokens": 6, "logprobs": None} for body in case.bodies("strangers")] * (64 // len(bodies))
+        strangers = [{**body, "max_tokens": 6, "logprobs": None} for body in case.bodies("strangers")] * (
+            64 // len(bodies)
+        )
         mixed = bodies + strangers[: others + 1 - len(bodies)]
         compare(alone, complete_many(server, mixed)[: len(bodies)], f"among {others} others")
 
@@ -110,7 +112,12 @@ def test_partial_prefix(case, serve):
     base = [dice.randrange(17, 380) for _ in range(170)]
     complete(warm, prompt=base, max_tokens=1)
     for shared in (0, 15, 16, 17, 33, 64, 127, 128, 129, 150):
-        body = {"prompt": base[:shared] + [dice.randrange(17, 380) for _ in range(20)], "max_tokens": 6, "seed": 3, **ASK}
+        body = {
+            "prompt": base[:shared] + [dice.randrange(17, 380) for _ in range(20)],
+            "max_tokens": 6,
+            "seed": 3,
+            **ASK,
+        }
         answer = complete(warm, body)
         assert cached_tokens(answer) == shared // 16 * 16
         assert_same_answer(complete(cold, body), answer, f"{shared} shared tokens")
@@ -138,7 +145,12 @@ def test_preemption(case, serve, alone):
     limit = (longest + 31) // 16 * 16
     room = int(limit * 1.3)
     server = serve(
-        case.folder, "--max-model-len", limit, "--kv-cache-memory-bytes", case.kv_bytes(room), "--no-enable-prefix-caching"
+        case.folder,
+        "--max-model-len",
+        limit,
+        "--kv-cache-memory-bytes",
+        case.kv_bytes(room),
+        "--no-enable-prefix-caching",
     )
     compare(alone, complete_many(server, case.bodies()), "with preemption")
     if case is not REAL:
@@ -171,9 +183,10 @@ def test_rescored(case, serve, alone):
     bodies = case.bodies()
     asks = []
     for body, answer in zip(bodies, alone, strict=True):
-        asks.append({"prompt": body["prompt"] + answer["choices"][0]["token_ids"], "max_tokens": 1, "prompt_logprobs": 20})
+        asks.append(
+            {"prompt": body["prompt"] + answer["choices"][0]["token_ids"], "max_tokens": 1, "prompt_logprobs": 20}
+        )
     for body, answer, scored in zip(bodies, alone, complete_many(server, asks), strict=True):
         start = len(body["prompt"])
         rows = prompt_rows(scored["choices"][0])[start - 1 :]
         assert_same(completion_rows(answer["choices"][0]), rows, "re-scored", same_keys=False)
-

@@ -1,10 +1,10 @@
 """A part of test_invariance.py small enough for sanitizer builds."""
 
 import pytest
-from harness.bits import assert_same_answer
-from harness.client import complete_many
 
 from api.workload import TINY_LLAMA
+from harness.bits import assert_same_answer
+from harness.client import complete_many
 
 BODIES = TINY_LLAMA.bodies()[:16]
 

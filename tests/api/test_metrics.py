@@ -1,9 +1,10 @@
 """/metrics: parseable, with the reference's names and labels, and counting right."""
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
 from harness.client import complete, complete_many, request
 from harness.server import ROOT
-from prometheus_client.parser import text_string_to_metric_families
 
 REFERENCE = dict(line.split() for line in (ROOT / "tests/data/contract/metrics.txt").read_text().splitlines())
 OTHER_FAMILIES = ("http_", "process_", "unspool:")

@@ -10,7 +10,9 @@ def client(serve, smollm2):
 
 
 def test_completion(client):
-    answer = client.completions.create(model="m", prompt="The capital of France is", max_tokens=4, temperature=0, logprobs=2)
+    answer = client.completions.create(
+        model="m", prompt="The capital of France is", max_tokens=4, temperature=0, logprobs=2
+    )
     assert answer.choices[0].text.startswith(" Paris")
     assert answer.choices[0].finish_reason == "length"
     assert len(answer.choices[0].logprobs.token_logprobs) == answer.usage.completion_tokens == 4

@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+
 from harness.client import Refused, complete, raw_post
 
 LONG = {"prompt": [5, 6, 7], "max_tokens": 1900, "ignore_eos": True, "n": 16}

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from harness.client import complete, refused
 
 ALL = ("--max-logprobs", -1)
@@ -120,7 +121,9 @@ def test_drawn_as_often_as_likely(server, raw):
     processed = distribution(server, top_k=6, logprobs_mode="processed_logprobs")
     counts = dict.fromkeys(kept(processed), 0)
     for seed in (10_000, 20_000):
-        choices = complete(server, prompt=PROMPT, max_tokens=1, n=1000, top_k=6, seed=seed, return_token_ids=True)["choices"]
+        choices = complete(server, prompt=PROMPT, max_tokens=1, n=1000, top_k=6, seed=seed, return_token_ids=True)[
+            "choices"
+        ]
         for choice in choices:
             counts[choice["token_ids"][0]] += 1
     chi_square = sum((counts[t] - 2000 * math.exp(processed[t])) ** 2 / (2000 * math.exp(processed[t])) for t in counts)
@@ -222,7 +225,9 @@ def test_chosen_logprobs(server, raw):
 
 def test_repetition_detection(server):
     found = {"max_pattern_size": 3, "min_pattern_size": 1, "min_count": 4}
-    choice = ask(server, max_tokens=30, temperature=0, logit_bias={"50": 100}, ignore_eos=True, repetition_detection=found)
+    choice = ask(
+        server, max_tokens=30, temperature=0, logit_bias={"50": 100}, ignore_eos=True, repetition_detection=found
+    )
     assert choice["finish_reason"] == "repetition"
     assert choice["stop_reason"] == "repetition_detected"
     assert choice["token_ids"] == [50] * 4
@@ -238,7 +243,9 @@ def test_generation_config_defaults(own_server, tiny, tmp_path):
     config = json.loads((folder / "generation_config.json").read_text())
     (folder / "generation_config.json").write_text(json.dumps({**config, "top_k": 1}))
     greedy = own_server(tiny)
-    expected = complete(greedy, prompt=PROMPT, max_tokens=8, temperature=0, return_token_ids=True)["choices"][0]["token_ids"]
+    expected = complete(greedy, prompt=PROMPT, max_tokens=8, temperature=0, return_token_ids=True)["choices"][0][
+        "token_ids"
+    ]
     defaults = own_server(folder)
     fields = {"prompt": PROMPT, "max_tokens": 8, "return_token_ids": True}
     assert complete(defaults, fields, seed=1)["choices"][0]["token_ids"] == expected

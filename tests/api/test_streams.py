@@ -5,6 +5,7 @@ import socket
 import time
 
 import pytest
+
 from harness.bits import assert_same, completion_rows
 from harness.client import complete, raw_post, stream, stream_many
 
@@ -86,7 +87,10 @@ def test_characters_are_whole(serve, smollm2):
 
 def test_a_thousand_streams(serve, tiny, patience, report):
     server = serve(tiny)
-    bodies = [{"prompt": [3 + i % 370, 9, 27], "max_tokens": 32, "ignore_eos": True, "return_token_ids": True} for i in range(1000)]
+    bodies = [
+        {"prompt": [3 + i % 370, 9, 27], "max_tokens": 32, "ignore_eos": True, "return_token_ids": True}
+        for i in range(1000)
+    ]
     started = time.monotonic()
     streams = stream_many(server, bodies)
     report(f"1,000 streams of 32 tokens: {time.monotonic() - started:.1f} s")
@@ -143,4 +147,6 @@ def test_fairness(serve, smollm2, report):
         return max(gaps, default=0.0), (ended - started) / (2000 / 256)
 
     longest, chunk = asyncio.run(run())
-    report(f"longest gap of 4 streams while 2,000 tokens come in by 256: {longest:.2f} s, {longest / chunk:.2f} of a chunk's time")
+    report(
+        f"longest gap of 4 streams while 2,000 tokens come in by 256: {longest:.2f} s, {longest / chunk:.2f} of a chunk's time"
+    )

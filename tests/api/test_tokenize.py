@@ -1,10 +1,18 @@
 """/tokenize and /detokenize beside PyPI's `tokenizers` on the real vocabulary; tools/tokenizer_parity.py goes deeper."""
 
 import pytest
-from harness.client import request
 from tokenizers import Tokenizer
 
-TEXTS = ["The capital of France is", "a  1", " 2024-11-29 \n\n\t x", "naïve café 東京 🎉🥳", "<|im_start|>user\nhi<|im_end|>", ""]
+from harness.client import request
+
+TEXTS = [
+    "The capital of France is",
+    "a  1",
+    " 2024-11-29 \n\n\t x",
+    "naïve café 東京 🎉🥳",
+    "<|im_start|>user\nhi<|im_end|>",
+    "",
+]
 
 
 @pytest.fixture(scope="module")

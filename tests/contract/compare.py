@@ -82,7 +82,11 @@ def faults_of_any_answer(case, body):
             lengths = {len(logprobs[name]) for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset")}
             if len(lengths) > 1:
                 yield f"log-prob arrays of different lengths {lengths}"
-            if asked.get("logprobs") == 0 and not asked.get("echo") and any(len(top) != 1 for top in logprobs["top_logprobs"]):
+            if (
+                asked.get("logprobs") == 0
+                and not asked.get("echo")
+                and any(len(top) != 1 for top in logprobs["top_logprobs"])
+            ):
                 yield "logprobs 0 gives more than the sampled token"
             if ids is not None and not asked.get("echo") and len(ids) != len(logprobs["tokens"]):
                 yield "not as many log-probs as token_ids"

@@ -5,9 +5,9 @@ import urllib.error
 import urllib.request
 
 import pytest
-from harness.server import ROOT
 
 from contract.compare import differences, selected
+from harness.server import ROOT
 
 CASES = json.loads((ROOT / "tests" / "data" / "contract" / "cases.json").read_text())
 # What is served so far; each is a prefix of case names, and what to leave out of them.

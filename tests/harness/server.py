@@ -36,12 +36,16 @@ class Server:
         self.model_name = model_name
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._log = tempfile.TemporaryFile("w+")
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115, read as long as the server lives
         address = ["--served-model-name", model_name, "--host", "127.0.0.1", "--port", str(self.port)]
         self.command = [*map(str, prefix), str(binary), "serve", str(model), *address, *map(str, flags)]
         started = time.monotonic()
         self.process = subprocess.Popen(
-            self.command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}
+            self.command,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(env or {})},
         )
         try:
             self._wait_until_healthy(started + start_timeout_s)
@@ -98,7 +102,7 @@ class Server:
         return int(re.search(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)[1])
 
     def num_fds(self):
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 
     def cpu_seconds(self):
         """User and system time so far, of all threads."""

@@ -6,15 +6,31 @@ import sys
 import zipfile
 
 import pytest
+
 from harness.server import ROOT
 
-ENVIRONMENT = {**os.environ, "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count())}
+ENVIRONMENT = {
+    **os.environ,
+    "CCACHE_BASEDIR": str(ROOT),
+    "CCACHE_NOHASHDIR": "1",
+    "CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count()),
+}
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT / "python")]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(folder),
+        str(ROOT / "python"),
+    ]
     subprocess.run(command, check=True, env=ENVIRONMENT)
     (path,) = folder.glob("*.whl")
     return path

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from rules import tree
 
 # -Ofast, and each part of -ffast-math.

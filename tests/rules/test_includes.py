@@ -25,7 +25,9 @@ def include_faults(files, rooms):
             if other not in rooms:
                 faults.append(f'{path}: "{included}" names no room; write "room/file.h"')
             elif other != room and other not in rooms[room]:
-                faults.append(f'{path}: {room} may not include "{included}"; it uses {", ".join(rooms[room]) or "nothing"}')
+                faults.append(
+                    f'{path}: {room} may not include "{included}"; it uses {", ".join(rooms[room]) or "nothing"}'
+                )
             elif f"src/{included}" not in files:
                 faults.append(f'{path}: "{included}" does not exist')
     return faults
@@ -50,7 +52,9 @@ def package_faults(files):
             for package in HIDDEN_PACKAGES:
                 if quote == "<" and included.startswith(package):
                     users[package].add(path.split("/")[1])
-    return [f"{package} is included by {', '.join(sorted(where))}" for package, where in users.items() if len(where) > 1]
+    return [
+        f"{package} is included by {', '.join(sorted(where))}" for package, where in users.items() if len(where) > 1
+    ]
 
 
 def test_includes():
@@ -73,7 +77,9 @@ def test_every_folder_is_a_room():
 
 
 class TestTheseRulesCanFail:
-    ROOMS = tree.parse_rooms("unspool_room(base LINK fmt::fmt)\nunspool_room(json\n  USES base)\nunspool_room(http USES base)\n")
+    ROOMS = tree.parse_rooms(
+        "unspool_room(base LINK fmt::fmt)\nunspool_room(json\n  USES base)\nunspool_room(http USES base)\n"
+    )
 
     def test_the_table_is_read(self):
         assert self.ROOMS == {"base": [], "json": ["base"], "http": ["base"]}

@@ -10,6 +10,7 @@ import re
 import subprocess
 
 import pytest
+
 from rules import tree
 
 WIDE_REGISTER = re.compile(r"%[yz]mm\d")
@@ -62,7 +63,9 @@ def test_plain_objects_use_no_wide_registers(built):
     faults = []
     for path, file, isa in built:
         if not isa:
-            faults += [f"{path}: {name}" for name in wide_functions(output_of("objdump", "-d", "--no-show-raw-insn", file))]
+            faults += [
+                f"{path}: {name}" for name in wide_functions(output_of("objdump", "-d", "--no-show-raw-insn", file))
+            ]
     assert not faults
 
 

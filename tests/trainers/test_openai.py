@@ -25,7 +25,9 @@ def test_teacher_scores(openai_client):
     """prompt_logprobs of a batch: the token that stands there comes first, whatever its rank."""
     sequences = [[504, 3575, 282, 4649, 314, 7042], [504, 3575, 282, 4649, 314, 40000]]
     answer = asyncio.run(
-        openai_client.completions.create(model="policy", prompt=sequences, max_tokens=1, extra_body={"prompt_logprobs": 5})
+        openai_client.completions.create(
+            model="policy", prompt=sequences, max_tokens=1, extra_body={"prompt_logprobs": 5}
+        )
     )
     for choice, sequence in zip(answer.choices, sequences, strict=True):
         entries = choice.prompt_logprobs

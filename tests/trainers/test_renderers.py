@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
-from harness.client import complete
 from renderers import DefaultRendererConfig, create_renderer
 from renderers.base import load_tokenizer
 from renderers.client import OverlongPromptError, generate
+
+from harness.client import complete
 
 MESSAGES = [{"role": "user", "content": "Name a colour."}]
 

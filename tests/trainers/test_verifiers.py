@@ -3,12 +3,13 @@
 import asyncio
 
 import pytest
-from harness.client import complete
 from renderers import DefaultRendererConfig
 from verifiers.v1.clients.train import TrainClient
 from verifiers.v1.configs.client import TrainClientConfig
 from verifiers.v1.dialects import ChatDialect
 from verifiers.v1.types import SamplingConfig
+
+from harness.client import complete
 
 
 @pytest.fixture
