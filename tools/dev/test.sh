@@ -127,7 +127,7 @@ sanitizer_stages() {
 
 nightly_stages() {
   must "emulator" install_packages "${EMULATOR_PACKAGES[@]}"
-  check "nightly: api" run_pytest tests/api tests/soak -m nightly
+  check "nightly: soak" run_pytest tests/api tests/soak -m nightly
   check "nightly: lint" lint_all --tidy
   check "nightly: fuzz" run_fuzzers 300
 }
