@@ -7,11 +7,11 @@ translated.
 import shutil
 
 import pytest
+
+from api.workload import TINY_LLAMA
 from harness.bits import assert_same_answer
 from harness.client import complete_many
 from harness.server import Server
-
-from api.workload import TINY_LLAMA
 
 pytestmark = pytest.mark.nightly
 

@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+
 from harness.client import Refused, complete, raw_post, stream
 
 pytestmark = pytest.mark.nightly
