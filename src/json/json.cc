@@ -149,11 +149,17 @@ JsonType JsonValue::type() const {
   return JsonType::kNull;
 }
 
-std::optional<bool> JsonValue::as_bool() const { return get<bool>(element_of(has_, raw_.bytes)); }
+std::optional<bool> JsonValue::as_bool() const {
+  return get<bool>(element_of(has_, raw_.bytes));
+}
 
-std::optional<int64_t> JsonValue::as_int64() const { return get<int64_t>(element_of(has_, raw_.bytes)); }
+std::optional<int64_t> JsonValue::as_int64() const {
+  return get<int64_t>(element_of(has_, raw_.bytes));
+}
 
-std::optional<double> JsonValue::as_double() const { return get<double>(element_of(has_, raw_.bytes)); }
+std::optional<double> JsonValue::as_double() const {
+  return get<double>(element_of(has_, raw_.bytes));
+}
 
 std::optional<std::string_view> JsonValue::as_string() const {
   return get<std::string_view>(element_of(has_, raw_.bytes));
@@ -203,7 +209,9 @@ std::optional<JsonValue> JsonValue::find(std::string_view key) const {
   return found;
 }
 
-JsonValue JsonValue::operator[](std::string_view key) const { return find(key).value_or(JsonValue()); }
+JsonValue JsonValue::operator[](std::string_view key) const {
+  return find(key).value_or(JsonValue());
+}
 
 std::optional<std::vector<int64_t>> JsonValue::as_int64_array() const {
   const auto array = get<dom::array>(element_of(has_, raw_.bytes));

@@ -15,8 +15,8 @@ namespace unspool {
 
 // Where parsing failed, in the terms of Python's json module (what clients of the reference see).
 struct JsonSyntaxError {
-  size_t position = 0;   // in characters (code points) from the start of the text
-  std::string message;   // e.g. "Expecting value", "Expecting property name enclosed in double quotes"
+  size_t position = 0;  // in characters (code points) from the start of the text
+  std::string message;  // e.g. "Expecting value", "Expecting property name enclosed in double quotes"
 };
 
 enum class JsonType { kNull, kBool, kInteger, kUnsigned, kDouble, kString, kArray, kObject };
@@ -41,10 +41,11 @@ class JsonValue {
   std::optional<double> as_double() const;
   std::optional<std::string_view> as_string() const;  // UTF-8
 
-  size_t size() const;                               // of an array or object, else 0
-  std::vector<JsonValue> elements() const;           // of an array, else empty
+  size_t size() const;                                                  // of an array or object, else 0
+  std::vector<JsonValue> elements() const;                              // of an array, else empty
   std::vector<std::pair<std::string_view, JsonValue>> members() const;  // of an object in file order, else empty
-  std::optional<JsonValue> find(std::string_view key) const;  // the last member of that name; nullopt where absent or not an object
+  std::optional<JsonValue> find(
+      std::string_view key) const;  // the last member of that name; nullopt where absent or not an object
   JsonValue operator[](std::string_view key) const;  // find, or null where absent
   // The integers of an array of integers, quickly (long prompts); nullopt where any element is not an int64.
   std::optional<std::vector<int64_t>> as_int64_array() const;
@@ -53,7 +54,9 @@ class JsonValue {
  private:
   friend class JsonDocument;
   static JsonValue view(const void* element);
-  struct Raw { alignas(8) unsigned char bytes[16]; };  // a simdjson::dom::element, kept out of this header
+  struct Raw {
+    alignas(8) unsigned char bytes[16];
+  };  // a simdjson::dom::element, kept out of this header
   Raw raw_{};
   bool has_ = false;
 };

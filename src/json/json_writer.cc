@@ -126,11 +126,17 @@ void JsonWriter::number(double value) {
   if (text.find_first_of(".e") == std::string_view::npos) out_ += ".0";
 }
 
-void JsonWriter::number(float value) { number(static_cast<double>(value)); }
+void JsonWriter::number(float value) {
+  number(static_cast<double>(value));
+}
 
-void JsonWriter::boolean(bool value) { raw(value ? "true" : "false"); }
+void JsonWriter::boolean(bool value) {
+  raw(value ? "true" : "false");
+}
 
-void JsonWriter::null() { raw("null"); }
+void JsonWriter::null() {
+  raw("null");
+}
 
 void JsonWriter::raw(std::string_view json) {
   separate();

@@ -9,9 +9,9 @@
 namespace unspool {
 
 // Usage: w.begin_object(); w.key("id"); w.string(id); w.key("n"); w.integer(1); w.end_object(); std::move(w).str().
-// Commas are placed by the writer. Floats are written with the shortest digits that give the same double (std::to_chars),
-// always with a '.', 'e' or as an integer-valued "1.0" as Python's json does. A non-finite float is our fault: a check.
-// Invalid UTF-8 in a string is written as U+FFFD.
+// Commas are placed by the writer. Floats are written with the shortest digits that give the same double
+// (std::to_chars), always with a '.', 'e' or as an integer-valued "1.0" as Python's json does. A non-finite float is
+// our fault: a check. Invalid UTF-8 in a string is written as U+FFFD.
 class JsonWriter {
  public:
   void begin_object();

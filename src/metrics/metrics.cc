@@ -20,8 +20,8 @@ double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The library's instruments behind our interfaces. Its registry and text serializer are not used: they print le="1" where
-// Python prints le="1.0", know no _created, and order series by hash.
+// The library's instruments behind our interfaces. Its registry and text serializer are not used: they print le="1"
+// where Python prints le="1.0", know no _created, and order series by hash.
 class CounterOver final : public Counter {
  public:
   void add(double value) override { counter_.Increment(value); }

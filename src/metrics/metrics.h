@@ -1,5 +1,5 @@
-// Counters, gauges and histograms, and their Prometheus text. Over prometheus-cpp's instruments; none of its types leave
-// metrics.cc.
+// Counters, gauges and histograms, and their Prometheus text. Over prometheus-cpp's instruments; none of its types
+// leave metrics.cc.
 #pragma once
 
 #include <map>
@@ -29,19 +29,20 @@ class Histogram {
   virtual void observe(double value) = 0;
 };
 
-// Thread-safe. Returned references live as long as the registry; asking again for the same name and labels gives the same object.
+// Thread-safe. Returned references live as long as the registry; asking again for the same name and labels gives the
+// same object.
 class MetricsRegistry {
  public:
   MetricsRegistry();
   ~MetricsRegistry();
-  // `name` is the exposed name: counters end in "_total". A "_created" gauge is written beside each counter and histogram
-  // (Unix time of its first use), as Python's prometheus_client does.
+  // `name` is the exposed name: counters end in "_total". A "_created" gauge is written beside each counter and
+  // histogram (Unix time of its first use), as Python's prometheus_client does.
   Counter& counter(std::string_view name, std::string_view help, const MetricLabels& labels);
   Gauge& gauge(std::string_view name, std::string_view help, const MetricLabels& labels);
   Histogram& histogram(std::string_view name, std::string_view help, const MetricLabels& labels,
                        const std::vector<double>& upper_bounds);
-  // The whole registry as text, format version 1.0.0, parseable by prometheus_client. Includes process_* (virtual and resident
-  // bytes, cpu seconds, open and max fds, start time) read from /proc at the time of the call.
+  // The whole registry as text, format version 1.0.0, parseable by prometheus_client. Includes process_* (virtual and
+  // resident bytes, cpu seconds, open and max fds, start time) read from /proc at the time of the call.
   std::string text() const;
 
  private:

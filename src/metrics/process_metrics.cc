@@ -34,7 +34,8 @@ ProcessStat read_stat() {
   if (name_end == std::string::npos) return stat;
   std::istringstream rest(line.substr(name_end + 1));
   std::string field;
-  for (int i = kFirstFieldAfterName; i <= kResidentPagesField && rest >> field; ++i) stat.fields[i] = std::atof(field.c_str());
+  for (int i = kFirstFieldAfterName; i <= kResidentPagesField && rest >> field; ++i)
+    stat.fields[i] = std::atof(field.c_str());
   return stat;
 }
 
@@ -52,7 +53,8 @@ double boot_time_seconds() {
 double open_descriptors() {
   std::error_code error;
   double count = 0;
-  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end; it.increment(error)) ++count;
+  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end; it.increment(error))
+    ++count;
   return count > 0 ? count - 1 : 0;  // less the one that reads the directory
 }
 

@@ -22,7 +22,9 @@ void append_escaped(std::string& out, std::string_view text, bool quoted) {
 }
 
 // Go's switch to exponents, which prometheus_client follows: at a million, and below Python's 0.0001.
-bool is_written_fixed(double magnitude) { return magnitude == 0 || (magnitude >= 1e-4 && magnitude < 1e6); }
+bool is_written_fixed(double magnitude) {
+  return magnitude == 0 || (magnitude >= 1e-4 && magnitude < 1e6);
+}
 
 }  // namespace
 

@@ -8,8 +8,8 @@
 
 namespace unspool {
 
-// A number as prometheus_client prints it: "1.0", "0.001", "1e+06", "+Inf", "NaN". Dashboards match histogram buckets by the
-// text of the `le` label, so le="1" would be another series than the reference's le="1.0".
+// A number as prometheus_client prints it: "1.0", "0.001", "1e+06", "+Inf", "NaN". Dashboards match histogram buckets
+// by the text of the `le` label, so le="1" would be another series than the reference's le="1.0".
 std::string prometheus_number(double value);
 
 class PrometheusText {

@@ -41,8 +41,8 @@ double read_v1(const std::string& directory) {
   return quota_of(quota_us, period_us);
 }
 
-// The tightest quota of `path` and its ancestors up to the mount. Within a container the path often names directories of
-// the host that are not there; those read as no quota, and the mount itself is the container's own group.
+// The tightest quota of `path` and its ancestors up to the mount. Within a container the path often names directories
+// of the host that are not there; those read as no quota, and the mount itself is the container's own group.
 template <class Read>
 double tightest(const std::string& mount, std::string path, Read read) {
   double cores = kNoQuota;

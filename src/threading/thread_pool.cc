@@ -23,9 +23,9 @@ namespace {
 // Round to nearest even, all exceptions masked, flush to zero, denormals are zero.
 constexpr unsigned kContractMxcsr = 0x1F80 | 0x8000 | 0x0040;
 
-// How long a thread spins before it parks. The regions of one step follow each other within a few microseconds, and to wake
-// a parked thread takes 5 to 50; beyond about that, spinning costs others (I/O threads, a trainer on the same cores) more
-// than it saves.
+// How long a thread spins before it parks. The regions of one step follow each other within a few microseconds, and to
+// wake a parked thread takes 5 to 50; beyond about that, spinning costs others (I/O threads, a trainer on the same
+// cores) more than it saves.
 constexpr std::chrono::microseconds kSpinTime{40};
 
 // The clock is read once in so many pauses: a pause takes 10 to 50 ns, a reading about 25.
@@ -38,7 +38,9 @@ void futex_wait(Word& word, uint32_t expected) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
 }
 
-void futex_wake_all(Word& word) { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0); }
+void futex_wake_all(Word& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
 
 // A word that threads wait on, and how many of them are parked. Sequentially consistent where a change meets a parking
 // thread: either the thread sees the change or the changer sees the thread.
@@ -61,7 +63,8 @@ struct alignas(64) WaitWord {
       }
     } while (std::chrono::steady_clock::now() < deadline);
     parked.fetch_add(1, std::memory_order_seq_cst);
-    for (uint32_t seen = value.load(std::memory_order_seq_cst); !ready(seen); seen = value.load(std::memory_order_seq_cst)) {
+    for (uint32_t seen = value.load(std::memory_order_seq_cst); !ready(seen);
+         seen = value.load(std::memory_order_seq_cst)) {
       futex_wait(value, seen);
     }
     parked.fetch_sub(1, std::memory_order_relaxed);
@@ -145,7 +148,11 @@ void ThreadPool::run_region(RegionRef region) {
   if (failure) std::rethrow_exception(failure);
 }
 
-FloatModeGuard::FloatModeGuard() : saved_(_mm_getcsr()) { _mm_setcsr(kContractMxcsr); }
-FloatModeGuard::~FloatModeGuard() { _mm_setcsr(saved_); }
+FloatModeGuard::FloatModeGuard() : saved_(_mm_getcsr()) {
+  _mm_setcsr(kContractMxcsr);
+}
+FloatModeGuard::~FloatModeGuard() {
+  _mm_setcsr(saved_);
+}
 
 }  // namespace unspool

@@ -22,10 +22,10 @@ class RegionRef {
 
 class ThreadPool {
  public:
-  // `threads` in all, the caller's included: threads-1 workers are started. When the pool takes every core of the process's
-  // affinity mask, each worker is pinned to one (the caller never is); when it leaves some free, the scheduler avoids busy
-  // cores better than a fixed choice would, which other processes may have made too. Regions run with the arithmetic
-  // contract's MXCSR (nearest, FTZ, DAZ) on every thread; the caller's own is restored.
+  // `threads` in all, the caller's included: threads-1 workers are started. When the pool takes every core of the
+  // process's affinity mask, each worker is pinned to one (the caller never is); when it leaves some free, the
+  // scheduler avoids busy cores better than a fixed choice would, which other processes may have made too. Regions run
+  // with the arithmetic contract's MXCSR (nearest, FTZ, DAZ) on every thread; the caller's own is restored.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -33,16 +33,16 @@ class ThreadPool {
 
   int size() const { return threads_; }
 
-  // Runs f(thread) once on every thread, 0 being the caller, and returns when all have. Not reentrant; one caller at a time.
-  // The first exception is rethrown on the caller after every thread has left the region.
+  // Runs f(thread) once on every thread, 0 being the caller, and returns when all have. Not reentrant; one caller at a
+  // time. The first exception is rethrown on the caller after every thread has left the region.
   template <class F>
   void run(F&& f) {
     auto& callable = f;
     run_region(RegionRef(callable));
   }
 
-  // Runs f(index, thread) for every index in [0, count), handed out one by one in ascending order. A thread whose f throws
-  // takes no further index; the others go on.
+  // Runs f(index, thread) for every index in [0, count), handed out one by one in ascending order. A thread whose f
+  // throws takes no further index; the others go on.
   template <class F>
   void parallel_for(int64_t count, F&& f);
 
@@ -53,7 +53,8 @@ class ThreadPool {
   int threads_;
 };
 
-// Sets MXCSR to round-to-nearest-even with FTZ and DAZ, and restores it: the contract's mode, for the engine's and sampler's threads.
+// Sets MXCSR to round-to-nearest-even with FTZ and DAZ, and restores it: the contract's mode, for the engine's and
+// sampler's threads.
 class FloatModeGuard {
  public:
   FloatModeGuard();
@@ -76,8 +77,8 @@ void ThreadPool::parallel_for(int64_t count, F&& f) {
     for (int64_t index = 0; index < count; ++index) f(index, 0);
     return;
   }
-  // On its own cache line: the threads contend for it while the caller's frame is read. Relaxed is enough, since a region's
-  // start and end order everything else.
+  // On its own cache line: the threads contend for it while the caller's frame is read. Relaxed is enough, since a
+  // region's start and end order everything else.
   alignas(64) std::atomic<int64_t> next{0};
   run([&](int thread) {
     while (true) {

@@ -48,7 +48,10 @@ TEST(JsonWriter, EscapesAndKeepsUtf8) {
 }
 
 TEST(JsonWriter, ReplacesInvalidUtf8) {
-  EXPECT_EQ(written("a\xFF" "b"), "\"a\xEF\xBF\xBD" "b\"");
+  EXPECT_EQ(written("a\xFF"
+                    "b"),
+            "\"a\xEF\xBF\xBD"
+            "b\"");
   EXPECT_EQ(written("\xC3"), "\"\xEF\xBF\xBD\"");
   EXPECT_EQ(written("\xC3\""), "\"\xEF\xBF\xBD\\\"\"");
   for (const char* bad : {"\xED\xA0\x80", "\xC0\xAF", "\xF4\x90\x80\x80", "\xE2\x82", "\xF0\x9F\x98"}) {
