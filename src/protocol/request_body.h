@@ -1,0 +1,21 @@
+// From an HTTP body to JSON, with the refusals that come before any field is looked at.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "json/json.h"
+#include "protocol/api_error.h"
+#include "protocol/serving_config.h"
+
+namespace unspool {
+
+// `content_type` is null where the client sent none.
+ApiResult<JsonDocument> parse_body(const std::string* content_type, std::string_view body);
+// 400 where the body is not an object, as pydantic words it.
+MaybeError require_object(const JsonValue& body);
+
+// Unknown: a 404 that lists the names. Null and "" stand for the served model.
+MaybeError check_model_name(const std::optional<std::string>& model, const ServingConfig& config);
+
+}  // namespace unspool
