@@ -36,14 +36,18 @@ inline Cut tighter(const Cut& a, const Cut& b) {
 // finite.
 class Slabs {
  public:
-  explicit Slabs(float max) : max_(max) {}
+  // With at least `expected` entries needed, slabs that cannot hold that many are not worth a pass of their own.
+  explicit Slabs(float max, uint64_t expected = 1) : max_(max), step_(expected > kFew ? kWideStep : 0) {}
   bool next();                          // false after the last
   float low() const { return low_; }    // inclusive
   float high() const { return high_; }  // exclusive
 
  private:
+  static constexpr uint64_t kFew = 256;
+  static constexpr int kWideStep = 5;  // 16 nats
+
   float max_;
-  int step_ = 0;
+  int step_;
   float low_ = std::numeric_limits<float>::infinity();
   float high_ = std::numeric_limits<float>::infinity();
 };

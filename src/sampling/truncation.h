@@ -7,6 +7,7 @@
 
 #include "request/sampling_params.h"
 #include "sampling/candidates.h"
+#include "sampling/prefix_search.h"
 #include "sampling/vocab_row.h"
 
 namespace unspool {
@@ -22,7 +23,7 @@ struct Truncation {
 
 class Truncator {
  public:
-  explicit Truncator(const VocabKernels& kernels) : kernels_(kernels), selector_(kernels) {}
+  explicit Truncator(const VocabKernels& kernels) : kernels_(kernels), selector_(kernels), search_(kernels) {}
 
   // In the order min_p, top_k, top_p; `row` is the row after temperature and has a finite maximum. At least one
   // candidate is kept. Valid until the next call.
@@ -34,22 +35,11 @@ class Truncator {
   Cut top_p_cut(const VocabRow& row, const Cut& outer, std::span<const BlockStat> blocks, float top_p);
   // The block stats of what the cut keeps, with the bits of block_stats over the masked row.
   std::span<const BlockStat> kept_blocks(const VocabRow& row, const Cut& cut);
-  // Turns slab_ into weighted_ and returns its mass.
-  uint64_t weigh_slab(float max);
-
-  struct Weighted {
-    Candidate candidate;
-    uint64_t mass;
-  };
-  // The last candidate of the smallest prefix of weighted_ whose mass is at least `target`, which all of it reaches.
-  Candidate last_to_reach(uint64_t target);
 
   const VocabKernels& kernels_;
   CandidateSelector selector_;
+  PrefixSearch search_;
   std::vector<BlockStat> kept_blocks_;
-  std::vector<Candidate> slab_;
-  std::vector<float> slab_exp_;
-  std::vector<Weighted> weighted_;
 };
 
 }  // namespace unspool

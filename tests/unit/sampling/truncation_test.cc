@@ -57,6 +57,22 @@ TEST(Truncation, TopPTakesTiesByLowerId) {
   EXPECT_EQ(kept(Values(10, 3.0f), params), (Ids{0, 1, 2, 3, 4}));
 }
 
+// Wide cuts at magnitudes where a slab is less than the spacing of floats, and where one spans all of them.
+TEST(Truncation, WideCutsHoldAtAnyMagnitude) {
+  for (const float value : {0.0f, 1e9f, -1e9f, 3e38f, -3e38f}) {
+    Values logits(1000, value);
+    logits[0] = -std::numeric_limits<float>::max();
+    SamplingParams params;
+    params.top_k = 600;
+    EXPECT_EQ(kept(logits, params).back(), 600) << value;
+    EXPECT_EQ(kept(logits, params).size(), 600u) << value;
+    params.top_k = 0;
+    params.top_p = 0.5f;
+    EXPECT_EQ(kept(logits, params).back(), 500) << value;
+    EXPECT_EQ(kept(logits, params).size(), 500u) << value;
+  }
+}
+
 TEST(Truncation, TopPIsOfWhatTopKKept) {
   const Values logits = {std::log(0.4f), std::log(0.3f), std::log(0.2f), std::log(0.1f)};
   SamplingParams params;
