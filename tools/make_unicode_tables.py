@@ -8,6 +8,7 @@ so each property is read out of the part that decides it instead of being taken 
 Needs `tokenizers` and libutf8proc (the library that src/unicode/normalize.cc uses).
 Usage: tools/make_unicode_tables.py > src/unicode/unicode_tables.cc
 """
+
 import ctypes
 import ctypes.util
 import sys
@@ -48,7 +49,7 @@ def newer_than_normal_forms():
     utf8proc.utf8proc_get_property.restype = ctypes.POINTER(ctypes.c_int16)
     nfd, nfkd = normalizers.NFD(), normalizers.NFKD()
     buffer, boundary = (ctypes.c_int32 * 32)(), ctypes.c_int(0)
-    compat = (1 << 2) | (1 << 5)  # UTF8PROC_COMPAT | UTF8PROC_DECOMPOSE
+    compat, decompose = 1 << 2, 1 << 4  # UTF8PROC_COMPAT, UTF8PROC_DECOMPOSE
     newer = set()
     for c in CODE_POINTS:
         combining_class = utf8proc.utf8proc_get_property(c)[1]  # utf8proc_property_t: category, combining_class, ...
@@ -57,11 +58,11 @@ def newer_than_normal_forms():
             newer.add(c)
         if combining_class == 1 and nfd.normalize_str("\u0345" + chr(c))[-1] != "\u0345":
             newer.add(c)
-        count = utf8proc.utf8proc_decompose_char(c, buffer, 32, compat, ctypes.byref(boundary))
+        count = utf8proc.utf8proc_decompose_char(c, buffer, 32, compat | decompose, ctypes.byref(boundary))
         parts = list(buffer[:count])
         if parts != [c] and nfkd.normalize_str(chr(c)) == chr(c):
             newer.add(c)
-            count = utf8proc.utf8proc_decompose_char(c, buffer, 32, 1 << 5, ctypes.byref(boundary))
+            count = utf8proc.utf8proc_decompose_char(c, buffer, 32, decompose, ctypes.byref(boundary))
             if count > 1:  # a composite; its parts are as new as it is
                 newer.update(buffer[:count])
     return newer
@@ -104,8 +105,15 @@ def main():
     print("};\n")
     print("}  // namespace unspool::unicode")
     print("// clang-format on")
-    for name, bit in (("letters", LETTER), ("numbers", NUMBER), ("marks", MARK), ("spaces", SPACE), ("word", WORD),
-                      ("numeric", NUMERIC), ("newer", NEWER)):
+    for name, bit in (
+        ("letters", LETTER),
+        ("numbers", NUMBER),
+        ("marks", MARK),
+        ("spaces", SPACE),
+        ("word", WORD),
+        ("numeric", NUMERIC),
+        ("newer", NEWER),
+    ):
         print(name, sum(1 for f in flags if f & bit), file=sys.stderr)
 
 
