@@ -108,7 +108,7 @@ class ByteLevelPreTokenizer final : public PreTokenizer {
     for (const SplitText::Piece& piece : text.pieces()) {
       std::string_view part = text.text(piece);
       if (add_prefix_space_ && part.front() != ' ') {
-        prefixed.assign(" ").append(part);
+        prefixed.assign(1, ' ').append(part);
         part = prefixed;
       }
       if (!use_regex_) {
