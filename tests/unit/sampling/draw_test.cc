@@ -34,6 +34,12 @@ TEST(Draw, NeverTakesAMaskedEntryAtTheEnds) {
   for (const double u : {0.0, 0.5, kLastUniform}) EXPECT_EQ(draw_at(values, u), 300);
 }
 
+// A uniform on a boundary belongs to the entry above it: [0, 1) is cut into half-open shares.
+TEST(Draw, SharesAreHalfOpen) {
+  for (const int id : {0, 1, 2, 3}) EXPECT_EQ(draw_at(Values(4, 2.0f), 0.25 * id), id);
+  for (const int block : {0, 1, 2, 3}) EXPECT_EQ(draw_at(Values(1024, 2.0f), 0.25 * block), 256 * block);
+}
+
 TEST(Draw, CrossesBlocks) {
   const Values values(1024, 0.0f);
   for (int id = 0; id < 1024; ++id) EXPECT_EQ(draw_at(values, (id + 0.5) / 1024.0), id);
