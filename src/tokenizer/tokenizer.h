@@ -38,7 +38,7 @@ class Tokenizer {
   virtual std::string_view id_to_bytes(int32_t id) const = 0;
   virtual bool is_special(int32_t id) const = 0;
   // What stands between the bytes of two tokens in decoded text: nothing, or a space where the file has no decoder.
-  virtual std::string_view separator() const = 0;
+  virtual std::string_view separator() const { return {}; }
   virtual int32_t max_piece_chars() const = 0;  // characters of the longest piece, for the bound on prompt length
 };
 
