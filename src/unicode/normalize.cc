@@ -33,6 +33,15 @@ void order_marks(std::vector<utf8proc_int32_t>& code_points) {
   }
 }
 
+// Whether a code point neither changes nor joins with others in any form.
+bool stands_alone(char32_t code_point) {
+  // To the tables of the library it is unassigned.
+  if ((properties(code_point) & kNewerThanNormalForms) != 0) return true;
+  // One before the first trailing consonant of Hangul: utf8proc takes it for "no consonant" and swallows it when it
+  // composes.
+  return code_point == 0x11A7;
+}
+
 // Writes the collected, decomposed code points to `out` in their final order and form.
 void flush(std::vector<utf8proc_int32_t>& code_points, bool compose, std::string& out) {
   if (code_points.empty()) return;
@@ -69,7 +78,7 @@ std::string normalize(std::string_view text, NormalForm form) {
   for (size_t at = 0; at < text.size();) {
     const Decoded character = decode(text, at);
     at += character.size_bytes;
-    if ((properties(character.code_point) & kNewerThanNormalForms) != 0) {  // to older tables an unassigned starter
+    if (stands_alone(character.code_point)) {
       flush(code_points, compose, out);
       append(out, character.code_point);
       continue;

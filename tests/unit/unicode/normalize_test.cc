@@ -20,6 +20,7 @@ TEST(Normalize, TheFourForms) {
   EXPECT_EQ(normalize("\u1e9b\u0323", NormalForm::kNfkd), "s\u0323\u0307");
   EXPECT_EQ(normalize("\u1112\u1161\u11ab", NormalForm::kNfc), "\ud55c");
   EXPECT_EQ(normalize("\ud55c", NormalForm::kNfd), "\u1112\u1161\u11ab");
+  EXPECT_EQ(normalize("\u1108\u1163\u11a7", NormalForm::kNfc), "\ube98\u11a7");  // no trailing consonant
   EXPECT_EQ(normalize("\u212b", NormalForm::kNfc), "\u00c5");
   EXPECT_EQ(normalize("\u0958", NormalForm::kNfc), "\u0915\u093c");  // a composition exclusion
 }
