@@ -1,0 +1,340 @@
+#include "engine/engine_core.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace unspool {
+
+namespace {
+
+// One step of splitmix64: neighbouring inputs give unrelated outputs.
+uint64_t mix(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ULL;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+
+void deliver(const OutputSink& sink, RequestOutput output) noexcept {
+  if (!sink) return;
+  try {
+    sink(std::move(output));
+  } catch (const std::exception& e) {
+    log_error("an output was lost: {}", e.what());
+  }
+}
+
+}  // namespace
+
+EngineCore::EngineCore(EngineConfig config, EngineDependencies dependencies, uint64_t prefix_hash_seed)
+    : config_(std::move(config)),
+      dependencies_(std::move(dependencies)),
+      kv_cache_({config_.num_blocks, config_.block_size, config_.enable_prefix_caching}, prefix_hash_seed),
+      scheduler_({config_.max_num_seqs, config_.max_num_batched_tokens}, kv_cache_),
+      sampler_(*dependencies_.executor, *dependencies_.sampler, *dependencies_.pool),
+      metrics_(dependencies_.metrics, config_) {}
+
+void EngineCore::add(uint64_t id, EngineRequest spec) {
+  if (auto error = refusal(spec)) {
+    RequestOutput output;
+    output.finished = true;
+    output.error = std::move(error);
+    deliver(spec.sink, std::move(output));
+    return;
+  }
+  const int64_t priority = config_.scheduling_policy == SchedulingPolicy::kPriority ? spec.priority : 0;
+  const uint64_t seed = seed_for(spec.params);
+  by_external_id_.emplace(spec.external_id, id);
+  auto live = std::make_unique<Live>(id, std::move(spec), seed, ScheduleKey{priority, num_arrived_++, 0});
+  live->num_unfinished = live->request.params().n;
+  live->processors.emplace_back(dependencies_.tokenizer, live->request);
+  scheduler_.add(live->request.sequence(0));
+  requests_.emplace(id, std::move(live));
+  publish_load();
+}
+
+std::optional<Error> EngineCore::refusal(const EngineRequest& spec) {
+  if (failed_) return internal_error("The engine has failed.");
+  const int prompt_length = static_cast<int>(spec.prompt_token_ids.size());
+  if (prompt_length == 0) return invalid_argument("The prompt is empty.");
+  const int vocab_size = dependencies_.executor->vocab_size();
+  for (const int32_t token : spec.prompt_token_ids) {
+    if (token < 0 || token >= vocab_size)
+      return invalid_argument(fmt::format("Token id {} is out of vocabulary", token));
+  }
+  if (config_.max_model_len > 0 && prompt_length >= config_.max_model_len) {
+    return invalid_argument(fmt::format("A prompt of {} tokens leaves no room within the maximum model length of {}.",
+                                        prompt_length, config_.max_model_len));
+  }
+  if (!fits(prompt_length)) {
+    return invalid_argument(fmt::format("A prompt of {} tokens does not fit the KV cache of {} tokens.", prompt_length,
+                                        config_.num_blocks * config_.block_size));
+  }
+  if (spec.params.n < 1 || spec.params.max_tokens < 1) return invalid_argument("n and max_tokens must be at least 1.");
+  if (!spec.params.stop.empty() && dependencies_.tokenizer == nullptr) {
+    return invalid_argument("stop strings need a tokenizer; use stop_token_ids.", "stop");
+  }
+  // A place that is free at once is not the queue's.
+  const int free_places = config_.max_num_seqs - scheduler_.num_running();
+  if (config_.max_num_queued_reqs > 0 && scheduler_.num_queued() - free_places >= config_.max_num_queued_reqs) {
+    metrics_.add_rejection(EngineMetrics::Rejection::kRequests);
+    return Error{
+        ErrorKind::kUnavailable,
+        "The engine is currently busy and cannot accept new requests. Please try again later or on a different "
+        "instance.",
+        {}};
+  }
+  if (config_.max_num_queued_tokens > 0 && scheduler_.num_queued_tokens() >= config_.max_num_queued_tokens) {
+    metrics_.add_rejection(EngineMetrics::Rejection::kTokens);
+    return Error{ErrorKind::kUnavailable,
+                 "The engine has reached its prefill token backlog limit. Please try again later or on a different "
+                 "instance.",
+                 {}};
+  }
+  return std::nullopt;
+}
+
+uint64_t EngineCore::seed_for(const SamplingParams& params) {
+  if (params.seed) return static_cast<uint64_t>(*params.seed);
+  return mix(mix(static_cast<uint64_t>(config_.seed)) + num_seeds_drawn_++);
+}
+
+void EngineCore::drop(uint64_t id) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  remove_sequences(*found->second);
+  forget(id);
+  publish_load();
+}
+
+void EngineCore::abort(const std::vector<std::string>& external_ids) {
+  for (const auto& external_id : external_ids) {
+    const auto [begin, end] = by_external_id_.equal_range(external_id);
+    for (auto it = begin; it != end; ++it) abort(*requests_.at(it->second));
+  }
+  emit();
+}
+
+void EngineCore::abort_all() {
+  for (auto& [id, live] : requests_) abort(*live);
+  emit();
+}
+
+void EngineCore::abort(Live& live) {
+  if (live.num_unfinished == 0) return;
+  for (int i = 0; i < live.request.params().n; ++i) {
+    if (i < live.request.num_sequences()) {
+      Sequence& sequence = live.request.sequence(i);
+      if (!sequence.finished()) finish_without_token(live, sequence, FinishReason::kAbort);
+      continue;
+    }
+    // Not forked yet: the sample ends before it began.
+    SequenceDelta delta;
+    delta.index = i;
+    delta.finish_reason = FinishReason::kAbort;
+    live.output.deltas.push_back(std::move(delta));
+    --live.num_unfinished;
+  }
+  touch(live);
+}
+
+void EngineCore::step() {
+  const StepPlan& plan = scheduler_.plan_step(monotonic_seconds());
+  for (Sequence* sequence : scheduler_.take_outgrown()) {
+    finish_without_token(live_of(*sequence), *sequence, FinishReason::kLength);
+  }
+  if (compute(plan)) commit();
+  emit();
+#ifdef UNSPOOL_VALIDATE
+  for (const auto& violation : validate()) UNSPOOL_CHECK(false, "{}", violation);
+#endif
+}
+
+bool EngineCore::compute(const StepPlan& plan) {
+  if (plan.sequences.empty()) return true;
+  try {
+    dependencies_.executor->execute(plan);
+    sampler_.run(plan, scheduler_.scheduled());
+    return true;
+  } catch (const std::exception& e) {
+    fail_step(e.what());
+  } catch (...) {
+    fail_step("unknown exception");
+  }
+  return false;
+}
+
+void EngineCore::fail_step(const char* what) {
+  log_error("a step of {} sequences failed: {}", scheduler_.scheduled().size(), what);
+  for (size_t i = 0; i < scheduler_.scheduled().size(); ++i) {
+    const Sequence* sequence = scheduler_.scheduled()[i];
+    if (sequence != nullptr) fail(live_of(*sequence), internal_error("Internal server error"));
+  }
+  scheduler_.abandon_step();
+}
+
+void EngineCore::commit() {
+  const auto scheduled = scheduler_.scheduled();
+  const int count = static_cast<int>(scheduled.size());
+  const double now_s = monotonic_seconds();
+  // What is not finite must not become a prefix hit: it goes before the others are committed.
+  int num_tokens = 0;
+  for (int i = 0; i < count; ++i) {
+    if (scheduled[i] == nullptr) continue;
+    num_tokens += scheduled[i]->num_scheduled_tokens;
+    if (sampler_.finite(i)) continue;
+    log_error("sequence {} has values that are not finite at position {}", scheduled[i]->id,
+              scheduled[i]->num_computed_tokens);
+    fail(live_of(*scheduled[i]), internal_error("Internal server error: the model's values are not finite"));
+  }
+  scheduler_.commit_step();
+  for (int i = 0; i < count; ++i) {
+    if (scheduled[i] != nullptr) commit_sequence(i, now_s);
+  }
+  if (count > 0) metrics_.observe_step(num_tokens);
+}
+
+void EngineCore::commit_sequence(int i, double now_s) {
+  Sequence& sequence = *scheduler_.scheduled()[i];
+  Live& live = live_of(sequence);
+  for (auto& row : sampler_.prompt_rows(i)) live.request.add_prompt_row(std::move(row));
+  const auto draws = sampler_.draws(i);
+  if (draws.empty()) return;
+  if (!live.request.forked()) {
+    metrics_.add_prompt(live.request);
+    if (live.request.wants_prompt_logprobs()) live.output.prompt_logprobs = live.request.take_prompt_logprobs();
+    scheduler_.fork(live.request);
+    for (int k = 1; k < live.request.num_sequences(); ++k) {
+      live.processors.emplace_back(dependencies_.tokenizer, live.request);
+    }
+  }
+  for (size_t k = 0; k < draws.size(); ++k) {
+    append_token(live, live.request.sequence(sequence.index + static_cast<int>(k)), draws[k], now_s);
+  }
+}
+
+void EngineCore::append_token(Live& live, Sequence& sequence, SampleResult& result, double now_s) {
+  const SamplingParams& params = live.request.params();
+  sequence.append_token(result.token_id, weight_version_);
+  metrics_.add_token(sequence, now_s);
+  if (sequence.times.first_token_s == 0.0) sequence.times.first_token_s = now_s;
+  sequence.times.last_token_s = now_s;
+
+  touch(live);
+  SequenceDelta& delta = live.output.deltas.emplace_back();
+  delta.index = sequence.index;
+  delta.token_ids.push_back(result.token_id);
+  if (params.logprobs) delta.logprobs.push_back(std::move(result.logprobs));
+  if (params.return_kept_mass) delta.kept_logprobs.push_back(result.kept_logprob);
+
+  auto stop = check_stop(params, live.request.prompt_length(), sequence.output_token_ids, config_.max_model_len);
+  stop = live.processors[sequence.index].push(sequence, std::move(stop), delta);
+  if (stop) finish(live, sequence, *stop, delta);
+}
+
+void EngineCore::finish(Live& live, Sequence& sequence, const Stop& stop, SequenceDelta& delta) {
+  scheduler_.remove(sequence);
+  --live.num_unfinished;
+  delta.finish_reason = stop.reason;
+  delta.stop_reason = stop.detail;
+  delta.weight_versions = sequence.weight_versions;
+  metrics_.add_finished(sequence, stop.reason, monotonic_seconds());
+}
+
+void EngineCore::finish_without_token(Live& live, Sequence& sequence, FinishReason reason) {
+  touch(live);
+  SequenceDelta& delta = live.output.deltas.emplace_back();
+  delta.index = sequence.index;
+  live.processors[sequence.index].flush(delta);
+  finish(live, sequence, {reason, {}, false}, delta);
+}
+
+void EngineCore::fail(Live& live, Error error) {
+  if (live.output.error) return;
+  remove_sequences(live);
+  live.output = {};
+  live.output.error = std::move(error);
+  live.num_unfinished = 0;
+  metrics_.add_finished(live.request.sequence(0), FinishReason::kError, monotonic_seconds());
+  touch(live);
+}
+
+void EngineCore::remove_sequences(Live& live) {
+  for (int i = 0; i < live.request.num_sequences(); ++i) {
+    Sequence& sequence = live.request.sequence(i);
+    if (!sequence.finished()) scheduler_.remove(sequence);
+  }
+}
+
+void EngineCore::touch(Live& live) {
+  if (live.touched) return;
+  live.touched = true;
+  touched_.push_back(&live);
+}
+
+void EngineCore::emit() {
+  metrics_.add_scheduled(scheduler_.take_counters());
+  publish_load();  // before the last outputs: who has seen them finds the gauges right
+  for (Live* live : touched_) {
+    live->touched = false;
+    live->output.finished = live->num_unfinished == 0;
+    const bool finished = live->output.finished;
+    if (finished && !live->output.error) metrics_.add_finished_request(live->request);
+    live->output.num_cached_tokens = live->request.num_cached_tokens;
+    deliver(live->request.spec().sink, std::exchange(live->output, {}));
+    if (finished) forget(live->request.id());
+  }
+  touched_.clear();
+}
+
+void EngineCore::forget(uint64_t id) {
+  const auto found = requests_.find(id);
+  const auto [begin, end] = by_external_id_.equal_range(found->second->request.spec().external_id);
+  by_external_id_.erase(std::find_if(begin, end, [id](const auto& entry) { return entry.second == id; }));
+  requests_.erase(found);
+}
+
+void EngineCore::fail_all() noexcept {
+  failed_ = true;
+  touched_.clear();
+  for (auto& [id, live] : std::exchange(requests_, {})) {
+    RequestOutput output;
+    output.finished = true;
+    output.error = internal_error("Internal server error");
+    deliver(live->request.spec().sink, std::move(output));
+  }
+  by_external_id_.clear();
+  publish_load(0, 0, 0.0);
+}
+
+void EngineCore::publish_load() {
+  publish_load(scheduler_.num_running(), scheduler_.num_waiting(), kv_cache_.usage());
+}
+
+void EngineCore::publish_load(int running, int waiting, double kv_cache_usage) {
+  load_.running = running;
+  load_.waiting = waiting;
+  load_.kv_cache_usage = kv_cache_usage;
+  metrics_.set_load(running, waiting, kv_cache_usage);
+}
+std::vector<std::string> EngineCore::validate() const {
+  auto violations = scheduler_.validate();
+  int unfinished = 0;
+  for (const auto& [id, live] : requests_) {
+    if (live->num_unfinished == 0) violations.push_back(fmt::format("request {} is finished and kept", id));
+    for (int i = 0; i < live->request.num_sequences(); ++i) {
+      if (!live->request.sequence(i).finished()) ++unfinished;
+    }
+  }
+  const int scheduled = scheduler_.num_running() + scheduler_.num_waiting();
+  if (unfinished != scheduled)
+    violations.push_back(fmt::format("{} live samples, {} scheduled", unfinished, scheduled));
+  if (by_external_id_.size() != requests_.size()) violations.push_back("external ids and requests differ");
+  return violations;
+}
+
+}  // namespace unspool

@@ -1,0 +1,104 @@
+// The engine without its thread: all requests, and the step transaction. One thread calls it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/engine_metrics.h"
+#include "engine/output_processor.h"
+#include "engine/step_sampler.h"
+#include "kv_cache/kv_cache_manager.h"
+#include "request/request.h"
+#include "scheduler/scheduler.h"
+
+namespace unspool {
+
+// How busy the engine is. Written by its thread before it hands out the outputs that go with it, read by any.
+struct EngineLoad {
+  std::atomic<int> running = 0;  // sequences
+  std::atomic<int> waiting = 0;
+  std::atomic<double> kv_cache_usage = 0.0;
+};
+
+class EngineCore {
+ public:
+  EngineCore(EngineConfig config, EngineDependencies dependencies, uint64_t prefix_hash_seed);
+
+  const EngineConfig& config() const { return config_; }
+  bool fits(int prompt_tokens) const { return kv_cache_.blocks_for(prompt_tokens) <= kv_cache_.num_blocks(); }
+
+  // Between steps. A request that is refused gets an output with the error.
+  void add(uint64_t id, EngineRequest request);
+  void drop(uint64_t id);
+  void abort(const std::vector<std::string>& external_ids);
+  void abort_all();
+
+  // Plans, computes and commits one step and hands out what came of it. A fault on the way fails the requests of the
+  // step. Whatever this throws is a fault of the accounting itself: fail_all() is all that can be done then.
+  void step();
+  bool has_work() const { return !failed_ && scheduler_.has_work(); }
+
+  // Ends every request with an internal error, and refuses all that come. Does not throw.
+  void fail_all() noexcept;
+  bool failed() const { return failed_; }
+
+  const EngineLoad& load() const { return load_; }
+  size_t num_requests() const { return requests_.size(); }
+
+  // Violated invariants between steps, empty when all is well.
+  std::vector<std::string> validate() const;
+
+ private:
+  // A request with what it is about to say. Held by pointer: samples refer to their request.
+  struct Live {
+    explicit Live(uint64_t id, EngineRequest spec, uint64_t seed, ScheduleKey key)
+        : request(id, std::move(spec), seed, key) {}
+    Request request;
+    std::vector<OutputProcessor> processors;  // by sample
+    RequestOutput output;
+    bool touched = false;  // listed in touched_
+    int num_unfinished = 0;
+  };
+
+  std::optional<Error> refusal(const EngineRequest& request);
+  uint64_t seed_for(const SamplingParams& params);
+  bool compute(const StepPlan& plan);
+  void fail_step(const char* what);
+  void commit();
+  void commit_sequence(int i, double now_s);
+  void append_token(Live& live, Sequence& sequence, SampleResult& result, double now_s);
+  void finish(Live& live, Sequence& sequence, const Stop& stop, SequenceDelta& delta);
+  void finish_without_token(Live& live, Sequence& sequence, FinishReason reason);
+  void abort(Live& live);
+  void fail(Live& live, Error error);
+  void remove_sequences(Live& live);
+  Live& live_of(const Sequence& sequence) { return *requests_.at(sequence.request.id()); }
+  void touch(Live& live);
+  void emit();
+  void forget(uint64_t id);
+  void publish_load(int running, int waiting, double kv_cache_usage);
+  void publish_load();
+
+  EngineConfig config_;
+  EngineDependencies dependencies_;
+  KvCacheManager kv_cache_;
+  Scheduler scheduler_;
+  StepSampler sampler_;
+  EngineMetrics metrics_;
+  EngineLoad load_;
+  std::string weight_version_ = "default";
+
+  std::unordered_map<uint64_t, std::unique_ptr<Live>> requests_;
+  std::unordered_multimap<std::string, uint64_t> by_external_id_;
+  std::vector<Live*> touched_;  // have an output to hand out
+  int64_t num_arrived_ = 0;
+  uint64_t num_seeds_drawn_ = 0;
+  bool failed_ = false;
+};
+
+}  // namespace unspool
