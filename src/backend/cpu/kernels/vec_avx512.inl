@@ -63,7 +63,12 @@ static inline F f_from_bf16(const uint16_t* p) {
 #if defined(UNSPOOL_NATIVE_BF16)
 using WPair = __m512i;
 using XPair = __m512i;
-static inline WPair load_pair(const uint16_t* w) { return _mm512_loadu_si512(w); }
+static inline WPair load_pair(const uint16_t* w) {
+  __m512i pair = _mm512_loadu_si512(w);
+  // Kept in a register: g++ would otherwise fold the load into every row's instruction and read the weight again each time.
+  asm("" : "+v"(pair));
+  return pair;
+}
 static inline XPair set1_pair(const uint32_t* x) { return _mm512_set1_epi32(static_cast<int>(*x)); }
 static inline F dot_pair(F acc, XPair x, WPair w) { return _mm512_dpbf16_ps(acc, (__m512bh)x, (__m512bh)w); }
 inline constexpr int kMaxRows = 6, kMaxPanels = 4;  // 24 accumulators, 4 weights and 1 broadcast of 32 registers
