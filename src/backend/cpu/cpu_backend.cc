@@ -18,6 +18,8 @@ constexpr int64_t kTileRows = 96;
 // an odd tile at the end costs less (the narrower register tile still has 12 chains to hide the latency of one).
 constexpr int64_t kTilePanels = 4, kNarrowTilePanels = 2, kMinTilesAThread = 8;
 constexpr int64_t kTileStride = kTilePanels * kPanel;
+// Panels of a run for a few rows, at most: long enough to read at memory's speed, short enough to share out the head evenly.
+constexpr int64_t kLongestRun = 32;
 
 }  // namespace
 
@@ -60,17 +62,20 @@ Result<std::unique_ptr<KvCache>> CpuBackend::make_kv_cache(const KvCacheShape& s
   return std::unique_ptr<KvCache>(std::move(storage));
 }
 
-// f(tile) for tiles that cover rows x panels; the rows of one group of panels follow each other, so that its weights are read
-// from memory once.
+// f(tile) for tiles that cover rows x panels. The rows of one group of panels follow each other, so that its weights are read
+// from memory once. Where there are only a few rows, memory is what is waited for: a task is then a long run of panels, which
+// are read front to back.
 template <class F>
 void CpuBackend::for_tiles(int64_t rows, int64_t panels, F&& f) {
   const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows;
   const bool wide = row_tiles * (panels / kTilePanels) >= kMinTilesAThread * pool_.size();
-  const int64_t width = wide ? kTilePanels : kNarrowTilePanels;
-  const int64_t groups = (panels + width - 1) / width;
-  pool_.parallel_for(groups * row_tiles, [&](int64_t i, int) {
-    const int64_t row = i % row_tiles * kTileRows, panel = i / row_tiles * width;
-    f(Tile{row, std::min(kTileRows, rows - row), panel, std::min(width, panels - panel)});
+  const int64_t width = wide || rows <= kernels_.max_rows ? kTilePanels : kNarrowTilePanels;
+  const int64_t run = rows <= kernels_.max_rows ? std::min(kLongestRun, (panels + pool_.size() - 1) / pool_.size()) : width;
+  const int64_t runs = (panels + run - 1) / run;
+  pool_.parallel_for(runs * row_tiles, [&](int64_t i, int) {
+    const int64_t row = i % row_tiles * kTileRows, end = std::min(panels, (i / row_tiles + 1) * run);
+    for (int64_t panel = i / row_tiles * run; panel < end; panel += width)
+      f(Tile{row, std::min(kTileRows, rows - row), panel, std::min(width, end - panel)});
   });
 }
 
@@ -112,6 +117,7 @@ void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const
                    .b_stride = 1,
                    .steps = w.steps(),
                    .steps_per_chunk = w.steps(),
+                   .next_bytes = (tile.panels - 1) * w.panel_bytes(),
                    .panels = static_cast<int>(tile.panels),
                    .c = out,
                    .c_stride = kTileStride};

@@ -66,6 +66,7 @@ inline constexpr int64_t kRowChunk = 8;
 template <class F>
 void CpuBackend::for_rows(int64_t rows, F&& f) {
   if (rows <= kRowChunk / 2) {
+    const FloatModeGuard mode;
     for (int64_t r = 0; r < rows; ++r) f(r);
     return;
   }

@@ -65,7 +65,7 @@ bool bf16_product_follows_contract(const KernelTable& table) {
     const void* panel = b;
     auto product = [&](const KernelTable& kernels, float* c) {
       kernels.product[static_cast<int>(Stored::kBf16)]({.a = a, .a_stride = kSteps, .rows = 1, .b = &panel, .b_stride = 1, .steps = kSteps,
-                                                        .steps_per_chunk = kSteps, .panels = 1, .c = c, .c_stride = kPanel});
+                                                        .steps_per_chunk = kSteps, .next_bytes = 0, .panels = 1, .c = c, .c_stride = kPanel});
     };
     product(table, got);
     product(scalar_kernels(), want);

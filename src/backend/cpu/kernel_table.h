@@ -27,6 +27,8 @@ struct ProductArgs {
   int64_t b_stride;         // between steps, in steps' elements of 16 columns: bytes are derived from the stored type
   int64_t steps;            // in all
   int64_t steps_per_chunk;  // every chunk but the last has this many
+  // Where the reads go on after a chunk of panel j, seen from its end: what is prefetched towards the end of the chunk.
+  int64_t next_bytes;
   int panels;
   float* c;
   int64_t c_stride;  // in floats

@@ -24,7 +24,7 @@ KvStorage::KvStorage(const KvCacheShape& shape) : KvCache(shape), stored_(stored
 }
 
 Result<std::unique_ptr<KvStorage>> KvStorage::create(const KvCacheShape& shape) {
-  UNSPOOL_CHECK(shape.head_dim % 2 == 0 && shape.block_size % 8 == 0 && shape.block_size <= kKeyBlock,
+  UNSPOOL_CHECK(shape.head_dim % 2 == 0 && shape.block_size >= 8 && kKeyBlock % shape.block_size == 0,
                 "head_dim {}, block_size {}", shape.head_dim, shape.block_size);
   std::unique_ptr<KvStorage> storage(new KvStorage(shape));
   UNSPOOL_ASSIGN(storage->buffer_, Buffer::allocate(static_cast<size_t>(shape.blocks * storage->block_bytes_)));

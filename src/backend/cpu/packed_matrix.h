@@ -19,6 +19,7 @@ class PackedMatrix final : public Matrix {
   size_t size_bytes() const override { return buffer_.size_bytes(); }
   Stored stored() const { return stored_; }
   int64_t steps() const { return steps_; }
+  int64_t panel_bytes() const { return panel_bytes_; }
   int64_t panels() const { return (rows_ + kPanel - 1) / kPanel; }
   const void* panel(int64_t index) const { return buffer_.as<unsigned char>() + index * panel_bytes_; }
 

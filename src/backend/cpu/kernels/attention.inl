@@ -167,7 +167,7 @@ static void attend(const AttentionItem& item) {
                       : static_cast<const unsigned char*>(item.blocks[key / item.block_size]) + key % item.block_size * element_bytes;
     }
     split_product<Kind>({.a = s.q, .a_stride = q_steps, .rows = rows, .b = b, .b_stride = gathered ? 1 : item.block_size / 16,
-                         .steps = q_steps, .steps_per_chunk = q_steps, .panels = tiles, .c = s.scores, .c_stride = kKeyBlock},
+                         .steps = q_steps, .steps_per_chunk = q_steps, .next_bytes = 0, .panels = tiles, .c = s.scores, .c_stride = kKeyBlock},
                         split, rows * q_steps, s.second, 16 * tiles);
 
     for (int64_t r = 0; r < rows; ++r) {
@@ -185,7 +185,7 @@ static void attend(const AttentionItem& item) {
         b[c * panels + j] = static_cast<const unsigned char*>(item.blocks[start / item.block_size + c]) + item.v_offset_bytes +
                             static_cast<int64_t>(j) * Kind::kStepBytes;
     split_product<Kind>({.a = s.p, .a_stride = kKeyBlock / kKeysAStep, .rows = rows, .b = b, .b_stride = panels,
-                         .steps = (keys + kKeysAStep - 1) / kKeysAStep, .steps_per_chunk = item.block_size / kKeysAStep,
+                         .steps = (keys + kKeysAStep - 1) / kKeysAStep, .steps_per_chunk = item.block_size / kKeysAStep, .next_bytes = 0,
                          .panels = panels, .c = s.sum, .c_stride = dim},
                         split, rows * (kKeyBlock / kKeysAStep), s.second, dim);
 
@@ -197,8 +197,10 @@ static void attend(const AttentionItem& item) {
   for (int64_t r = 0; r < rows; ++r) {
     float* out = item.out + r / item.group * item.out_stride + r % item.group * item.head_dim;
     const F mass = f_set1(s.mass[r]);
+    // Plus zero, so that a sum that underflowed is +0: its sign would tell how many masked keys were multiplied by 0 after it.
     for (int64_t j = 0; j < item.head_dim; j += 16)
-      f_store_n(out + j, f_div(f_load(s.total + r * dim + j), mass), item.head_dim - j < 16 ? static_cast<int>(item.head_dim - j) : 16);
+      f_store_n(out + j, f_add(f_div(f_load(s.total + r * dim + j), mass), f_zero()),
+                item.head_dim - j < 16 ? static_cast<int>(item.head_dim - j) : 16);
   }
 }
 
