@@ -1,0 +1,247 @@
+#include "server/api_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "json/json_writer.h"
+#include "protocol/python_text.h"
+#include "protocol/request_body.h"
+#include "protocol/tokenize_api.h"
+#include "server/active_request.h"
+#include "server/api_key_filter.h"
+#include "server/version.h"
+
+namespace unspool {
+namespace {
+
+// Two: a reply of thousands of log-probs must not hold up everybody's tokens.
+constexpr int kReplyThreads = 2;
+
+http::ServerOptions http_options(const ServeOptions& options) {
+  http::ServerOptions out;
+  out.host = options.host;
+  out.port = options.port;
+  out.unix_socket = options.unix_socket;
+  return out;
+}
+
+RequestHeaders read_headers(const http::HttpRequest& request) {
+  const auto number = [&](std::string_view name) -> std::optional<int64_t> {
+    const std::string* text = request.header(name);
+    return text == nullptr ? std::nullopt : python::parse_int(*text);
+  };
+  RequestHeaders headers;
+  if (const std::string* id = request.header("x-request-id")) headers.request_id = *id;
+  headers.data_parallel_rank = number("x-data-parallel-rank");
+  headers.priority = number("x-vllm-priority");
+  return headers;
+}
+
+void answer(http::Responder& responder, ApiResult<std::string> body) {
+  if (body.ok()) {
+    send_json(responder, std::move(*body));
+  } else {
+    send_error(responder, body.error());
+  }
+}
+
+void refuse_scale_out(http::HttpRequest, std::shared_ptr<http::Responder> responder) {
+  send_error(*responder,
+             {403,
+              "PermissionDeniedError",
+              "Scale-out endpoints are disabled. Restart vllm serve with --enable-scale-out to enable them.",
+              {}});
+}
+
+// What a stream says whose request the reference's engine would refuse: it has begun by then.
+void send_lazy_error(http::Responder& responder, const ApiError& error, bool stream) {
+  if (!stream) return send_error(responder, error);
+  responder.start(200, kEventStreamType, {});
+  responder.write(sse_event(stream_error_body(error)).append(kSseDone));
+  responder.finish();
+}
+
+}  // namespace
+
+ApiServer::ApiServer(ServingContext& context)
+    : context_(context),
+      config_(context.protocol),
+      http_metrics_(context.metrics, context.options.access_log),
+      workers_(kReplyThreads),
+      http_(http_options(context.options)) {
+  const ServeOptions& options = context.options;
+  if (options.keep_alive_interval_s > 0) keep_alive_ = std::make_unique<KeepAlive>(options.keep_alive_interval_s);
+  http_.set_filter(ApiKeyFilter(options.api_keys, options.root_path));
+  http_.set_observer([this](auto... args) { http_metrics_.observe(args...); });
+  add_routes();
+}
+
+ApiServer::~ApiServer() {
+  http_.stop();
+}
+
+Status ApiServer::start() {
+  return http_.start();
+}
+
+std::string ApiServer::address() const {
+  const ServeOptions& options = context_.options;
+  if (!options.unix_socket.empty()) return options.unix_socket;
+  const bool v6 = options.host.find(':') != std::string::npos;
+  return v6 ? fmt::format("http://[{}]:{}", options.host, port()) : fmt::format("http://{}:{}", options.host, port());
+}
+
+void ApiServer::add_route(std::string method, std::string path, http::Handler handler) {
+  // Behind a proxy with --root-path, requests may come with the prefix or without.
+  const http::Handler measured = [this, path, inner = std::move(handler)](http::HttpRequest request,
+                                                                          std::shared_ptr<http::Responder> responder) {
+    auto wrapped =
+        http_metrics_.measured(request, path, std::move(responder), context_.options.enable_request_id_headers);
+    inner(std::move(request), std::move(wrapped));
+  };
+  http_.route(method, path, measured);
+  if (!context_.options.root_path.empty()) http_.route(method, context_.options.root_path + path, measured);
+}
+
+void ApiServer::add_route(std::string method, const char* path, Method handler) {
+  add_route(std::move(method), path,
+            [this, handler](http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+              (this->*handler)(std::move(request), std::move(responder));
+            });
+}
+
+void ApiServer::add_routes() {
+  add_route("POST", "/v1/completions", &ApiServer::completions);
+  add_route("POST", "/tokenize", &ApiServer::tokenize);
+  add_route("POST", "/detokenize", &ApiServer::detokenize);
+  add_route("GET", "/v1/models", &ApiServer::models);
+  add_route("GET", "/health", &ApiServer::health);
+  add_route("GET", "/ping", &ApiServer::health);
+  add_route("POST", "/ping", &ApiServer::health);
+  add_route("GET", "/version", &ApiServer::version);
+  add_route("GET", "/load", &ApiServer::load);
+  add_route("GET", "/metrics", &ApiServer::metrics);
+  add_scale_out_routes();
+}
+
+void ApiServer::add_scale_out_routes() {
+  if (context_.options.scale_out) {
+    add_route("POST", "/inference/v1/generate", &ApiServer::generate);
+    add_route("POST", "/inference/v1/abort_requests", &ApiServer::abort_requests);
+  } else {
+    add_route("POST", "/inference/v1/generate", refuse_scale_out);
+    add_route("POST", "/inference/v1/abort_requests", refuse_scale_out);
+  }
+  if (context_.options.tokens_only) add_route("POST", "/abort_requests", &ApiServer::abort_requests);
+}
+
+void ApiServer::completions(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+  const auto document = parse_body(request.header("content-type"), request.body);
+  if (!document.ok()) return send_error(*responder, document.error());
+  const auto parsed = parse_completion_request(document->root(), config_);
+  if (!parsed.ok()) return send_error(*responder, parsed.error());
+  run(prepare_completion(*parsed, read_headers(request), config_), std::move(responder), true);
+}
+
+void ApiServer::generate(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+  const auto document = parse_body(request.header("content-type"), request.body);
+  if (!document.ok()) return send_error(*responder, document.error());
+  const auto parsed = parse_generate_request(document->root(), config_);
+  if (!parsed.ok()) return send_error(*responder, parsed.error());
+  run(prepare_generate(*parsed, read_headers(request), config_), std::move(responder), false);
+}
+
+MaybeError ApiServer::check_engine(const PreparedRequest& prepared) const {
+  if (!context_.engine->healthy()) return ApiError{500, "InternalServerError", "The engine has stopped.", {}};
+  for (const PreparedPrompt& prompt : prepared.prompts) {
+    const auto length = static_cast<int>(prompt.token_ids.size());
+    if (context_.engine->fits(length)) continue;
+    return invalid_parameter(fmt::format("The prompt of {} tokens can never fit the KV cache, which holds {} tokens.",
+                                         length, context_.engine->stats().capacity_tokens),
+                             "input_tokens", std::to_string(length));
+  }
+  return std::nullopt;
+}
+
+void ApiServer::log_request(const PreparedRequest& prepared) const {
+  for (const PreparedPrompt& prompt : prepared.prompts) {
+    log_info("Request {}: {} prompt tokens, n {}, max_tokens {}, temperature {}, stream {}", prompt.external_id,
+             prompt.token_ids.size(), prompt.params.n, prompt.params.max_tokens, prompt.params.temperature,
+             prepared.stream);
+  }
+}
+
+void ApiServer::run(ApiResult<PreparedRequest> prepared, std::shared_ptr<http::Responder> responder, bool keep_alive) {
+  if (!prepared.ok()) return send_error(*responder, prepared.error());
+  if (prepared->lazy_error) return send_lazy_error(*responder, *prepared->lazy_error, prepared->stream);
+  if (const auto error = check_engine(*prepared)) return send_error(*responder, *error);
+  if (context_.options.log_requests) log_request(*prepared);
+  const bool stream = prepared->stream;
+  auto active = std::make_shared<ActiveRequest>(std::move(*prepared), std::move(responder), *context_.engine, workers_);
+  if (context_.options.track_server_load) {
+    ++server_load_;
+    active->on_end([this] { --server_load_; });
+  }
+  // A full queue is a 503 even for a stream, so its head has to wait for the engine's word where there is a limit.
+  active->start(context_.options.max_num_queued_reqs > 0 || context_.options.max_num_queued_tokens > 0);
+  if (stream && keep_alive && keep_alive_) keep_alive_->watch(active);
+}
+
+void ApiServer::abort_requests(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+  auto ids = parse_abort_request(request.body);
+  if (!ids.ok()) return send_error(*responder, ids.error());
+  context_.engine->abort_requests(std::move(*ids));
+  responder->send({200, "", "", {}});
+}
+
+void ApiServer::tokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+  const auto document = parse_body(request.header("content-type"), request.body);
+  if (!document.ok()) return send_error(*responder, document.error());
+  answer(*responder, unspool::tokenize(document->root(), config_));
+}
+
+void ApiServer::detokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+  const auto document = parse_body(request.header("content-type"), request.body);
+  if (!document.ok()) return send_error(*responder, document.error());
+  answer(*responder, unspool::detokenize(document->root(), config_));
+}
+
+void ApiServer::models(http::HttpRequest, std::shared_ptr<http::Responder> responder) {
+  send_json(*responder, models_body(config_));
+}
+
+void ApiServer::health(http::HttpRequest, std::shared_ptr<http::Responder> responder) {
+  responder->send({context_.engine->healthy() ? 200 : 503, "", "", {}});
+}
+
+void ApiServer::version(http::HttpRequest, std::shared_ptr<http::Responder> responder) {
+  JsonWriter w;
+  w.begin_object();
+  w.key("version");
+  w.string(kReferenceVersion);
+  w.key("unspool");
+  w.string(unspool::version());
+  w.end_object();
+  send_json(*responder, std::move(w).str());
+}
+
+void ApiServer::load(http::HttpRequest, std::shared_ptr<http::Responder> responder) {
+  send_json(*responder, fmt::format(R"({{"server_load":{}}})", server_load_.load()));
+}
+
+void ApiServer::metrics(http::HttpRequest, std::shared_ptr<http::Responder> responder) {
+  responder->send({200, "text/plain; version=1.0.0; charset=utf-8", context_.metrics.text(), {}});
+}
+
+void ApiServer::shut_down(double timeout_s) {
+  // Replies of aborted requests are short; a client that does not take them must not hold the process.
+  constexpr double kFlushSeconds = 5;
+  http_.stop_accepting();
+  context_.engine->shutdown(timeout_s);
+  http_.drain(kFlushSeconds);
+  http_.stop();
+}
+
+}  // namespace unspool

@@ -1,0 +1,63 @@
+// The routes, and what is behind them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "http/server.h"
+#include "protocol/prepared_request.h"
+#include "server/http_metrics.h"
+#include "server/keep_alive.h"
+#include "server/reply_workers.h"
+#include "server/serving_context.h"
+
+namespace unspool {
+
+class ApiServer {
+ public:
+  // The context outlives the server.
+  explicit ApiServer(ServingContext& context);
+  ~ApiServer();
+
+  Status start();
+  uint16_t port() const { return http_.port(); }
+  // "http://127.0.0.1:8000", or the socket's path.
+  std::string address() const;
+
+  // No new requests; what runs has that long to end, is then aborted, and its replies leave.
+  void shut_down(double timeout_s);
+
+ private:
+  using Method = void (ApiServer::*)(http::HttpRequest, std::shared_ptr<http::Responder>);
+  void add_route(std::string method, std::string path, http::Handler handler);
+  void add_route(std::string method, const char* path, Method handler);
+  void add_routes();
+  void add_scale_out_routes();
+
+  void completions(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void generate(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void abort_requests(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void tokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void detokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void models(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void health(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void version(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void load(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void metrics(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+
+  // The common way of a request that generates.
+  void run(ApiResult<PreparedRequest> prepared, std::shared_ptr<http::Responder> responder, bool keep_alive);
+  MaybeError check_engine(const PreparedRequest& prepared) const;
+  void log_request(const PreparedRequest& prepared) const;
+
+  ServingContext& context_;
+  const ServingConfig& config_;
+  HttpMetrics http_metrics_;
+  std::atomic<int> server_load_ = 0;
+  ReplyWorkers workers_;
+  std::unique_ptr<KeepAlive> keep_alive_;  // null: --sse-keep-alive-interval 0
+  http::Server http_;                      // last: its threads stop before anything they use goes
+};
+
+}  // namespace unspool

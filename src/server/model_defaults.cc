@@ -1,0 +1,142 @@
+#include "server/model_defaults.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "models/generation_config.h"
+#include "server/version.h"
+
+namespace unspool {
+namespace {
+
+bool is_directory(const std::string& path) {
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// FNV-1a: stable between builds, and nothing here needs more.
+uint64_t hash(std::string_view text) {
+  uint64_t h = 0xcbf29ce484222325;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return h;
+}
+
+// The end-of-sequence token that tokenizer_config.json names, as text or as an object with `content`.
+Result<std::optional<int32_t>> tokenizer_eos(const std::string& directory, const Tokenizer& tokenizer) {
+  const std::string path = directory + "/tokenizer_config.json";
+  if (!file_exists(path)) return std::optional<int32_t>();
+  UNSPOOL_ASSIGN(const std::string text, read_file(path));
+  const auto document = JsonDocument::parse(text);
+  if (!document.ok()) return invalid_argument(fmt::format("{}: {}", path, document.error().message));
+  const JsonValue eos = document->root()["eos_token"];
+  const auto content = eos.is_string() ? eos.as_string() : eos["content"].as_string();
+  if (!content) return std::optional<int32_t>();
+  const int32_t id = tokenizer.piece_to_id(*content);
+  if (id < 0) return invalid_argument(fmt::format("{}: eos_token '{}' is not in the vocabulary", path, *content));
+  return std::optional<int32_t>(id);
+}
+
+struct LoadedTokenizer {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::optional<int32_t> eos;
+};
+
+Result<LoadedTokenizer> load_tokenizer(const ServeOptions& options) {
+  if (options.skip_tokenizer) return LoadedTokenizer();
+  const std::string& given = options.tokenizer.empty() ? options.model : options.tokenizer;
+  const bool directory = is_directory(given);
+  const std::string file = directory ? given + "/tokenizer.json" : given;
+  if (!file_exists(file)) {
+    return invalid_argument(
+        fmt::format("{} does not exist (--tokenizer names another one, --skip-tokenizer-init serves token "
+                    "ids alone)",
+                    file));
+  }
+  LoadedTokenizer out;
+  UNSPOOL_ASSIGN(out.tokenizer, Tokenizer::load(file));
+  const size_t slash = file.rfind('/');
+  UNSPOOL_ASSIGN(out.eos, tokenizer_eos(slash == std::string::npos ? "." : file.substr(0, slash), *out.tokenizer));
+  return out;
+}
+
+std::string generation_config_directory(const ServeOptions& options) {
+  return options.generation_config == "auto" || options.generation_config == "vllm" ? options.model
+                                                                                    : options.generation_config;
+}
+
+void take_defaults(const GenerationConfig& from, DefaultSampling& to) {
+  const auto take = [](const auto& value, auto& target) {
+    if (value) target = value;
+  };
+  take(from.temperature, to.temperature);
+  take(from.top_p, to.top_p);
+  take(from.top_k, to.top_k);
+  take(from.min_p, to.min_p);
+  take(from.presence_penalty, to.presence_penalty);
+  take(from.frequency_penalty, to.frequency_penalty);
+  take(from.repetition_penalty, to.repetition_penalty);
+  take(from.max_new_tokens, to.max_tokens);
+}
+
+// auto: the model's, whose max_new_tokens is only a default; a directory's is a cap as well, and so is an override's.
+Result<DefaultSampling> default_sampling(const ServeOptions& options, const GenerationConfig& file,
+                                         int64_t vocab_size) {
+  DefaultSampling defaults;
+  if (options.generation_config != "vllm") take_defaults(file, defaults);
+  if (options.generation_config != "vllm" && options.generation_config != "auto")
+    defaults.hard_max_tokens = defaults.max_tokens;
+  UNSPOOL_ASSIGN(const JsonDocument document, JsonDocument::parse(options.override_generation_config));
+  auto overrides = parse_generation_config(document.root(), vocab_size);
+  if (!overrides.ok()) return invalid_argument("--override-generation-config: " + overrides.error().message);
+  take_defaults(*overrides, defaults);
+  if (overrides->max_new_tokens) defaults.hard_max_tokens = overrides->max_new_tokens;
+  return defaults;
+}
+
+}  // namespace
+
+std::optional<std::string> system_fingerprint(const ServeOptions& options) {
+  if (options.fingerprint_mode == "none") return std::nullopt;
+  if (options.fingerprint_mode == "custom") return options.fingerprint_value;
+  return fmt::format("vllm-{}-{:08x}", kReferenceVersion, static_cast<uint32_t>(hash(options.given)));
+}
+
+Result<ServingConfig> protocol_config(const ServeOptions& options, const ModelConfig& model, int max_model_len) {
+  UNSPOOL_ASSIGN(const GenerationConfig generation,
+                 load_generation_config(generation_config_directory(options), model.vocab_size));
+  UNSPOOL_ASSIGN(LoadedTokenizer loaded, load_tokenizer(options));
+  ServingConfig config;
+  config.served_model_names = options.served_model_names;
+  config.model_root = options.model;
+  config.max_model_len = max_model_len;
+  config.vocab_size = static_cast<int>(model.vocab_size);
+  config.max_num_seqs = options.max_num_seqs;
+  config.tokenizer = std::move(loaded.tokenizer);
+  config.eos_token_id = loaded.eos;
+  // Where generation_config.json names none, config.json's do; the tokenizer's own is the primary one.
+  const auto& eos_ids = generation.eos_token_ids.empty() ? model.eos_token_ids : generation.eos_token_ids;
+  for (const int64_t id : eos_ids) {
+    if (id != loaded.eos) config.extra_eos_token_ids.push_back(static_cast<int32_t>(id));
+  }
+  UNSPOOL_ASSIGN(config.defaults, default_sampling(options, generation, model.vocab_size));
+  config.max_logprobs = options.max_logprobs;
+  config.logprobs_mode = options.logprobs_mode;
+  config.stream_interval = options.stream_interval;
+  config.tokens_only = options.tokens_only;
+  config.return_tokens_as_token_ids = options.return_tokens_as_token_ids;
+  config.enable_prompt_tokens_details = options.enable_prompt_tokens_details;
+  config.enable_force_include_usage = options.enable_force_include_usage;
+  config.enable_per_request_metrics = options.enable_per_request_metrics;
+  config.system_fingerprint = system_fingerprint(options);
+  config.max_stop_strings = options.max_stop_strings;
+  config.max_completion_prompts = options.max_completion_prompts;
+  config.max_n = options.max_n;
+  config.max_bad_words = options.max_bad_words;
+  config.skip_model_name_validation = options.skip_model_name_validation;
+  return config;
+}
+
+}  // namespace unspool

@@ -1,0 +1,155 @@
+#include "server/serving_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "json/json.h"
+#include "models/causal_lm.h"
+#include "models/model_config.h"
+#include "runner/model_runner.h"
+#include "server/memory_budget.h"
+#include "server/model_defaults.h"
+#include "server/progress_bar.h"
+#include "weights/checkpoint.h"
+
+namespace unspool {
+namespace {
+
+Result<ModelConfig> read_model_config(const ServeOptions& options) {
+  UNSPOOL_ASSIGN(const JsonDocument overrides, JsonDocument::parse(options.hf_overrides));
+  const JsonValue root = overrides.root();
+  return load_model_config(options.model, root.size() > 0 ? &root : nullptr);
+}
+
+// auto: 16-bit weights as they are, float32 ones as bfloat16.
+DType served_dtype(const ServeOptions& options, const ModelConfig& config, const Checkpoint& checkpoint) {
+  if (options.dtype) return *options.dtype;
+  DType stored = config.dtype.value_or(DType::kBFloat16);
+  for (const std::string& name : checkpoint.names()) {
+    const auto tensor = checkpoint.find(name);
+    if (!tensor || !is_float_weight(tensor->dtype)) continue;
+    stored = tensor->dtype;
+    break;
+  }
+  return stored == DType::kFloat16 ? DType::kFloat16 : DType::kBFloat16;
+}
+
+Result<int> context_length(const ServeOptions& options, const ModelConfig& config) {
+  const int64_t longest = config.max_position_embeddings;
+  if (!options.max_model_len) return static_cast<int>(longest);
+  if (*options.max_model_len > longest) {
+    return invalid_argument(fmt::format("--max-model-len {} is more than the model's context of {} tokens",
+                                        *options.max_model_len, longest));
+  }
+  return static_cast<int>(*options.max_model_len);
+}
+
+// As asked for, or by what is free; there is always room for one whole sequence then.
+int64_t kv_blocks(const ServeOptions& options, int max_model_len, int64_t block_bytes) {
+  if (options.kv_cache_bytes) return std::max<int64_t>(*options.kv_cache_bytes / block_bytes, 1);
+  const int64_t sequence_blocks = (max_model_len + options.block_size - 1) / options.block_size;
+  const int64_t budget_blocks = default_kv_cache_bytes(available_memory_bytes()) / block_bytes;
+  // No more than all sequences at full length can fill.
+  return std::clamp(budget_blocks, sequence_blocks, sequence_blocks * options.max_num_seqs);
+}
+
+struct Model {
+  std::unique_ptr<CausalLm> network;
+  DType dtype;
+};
+
+Result<Model> load_model(const ServeOptions& options, const ModelConfig& config, int max_model_len, Backend& backend) {
+  UNSPOOL_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(options.model));
+  ModelOptions model_options;
+  model_options.dtype = served_dtype(options, config, checkpoint);
+  model_options.precision = options.matmul_precision;
+  model_options.head_precision = options.matmul_precision;
+  model_options.max_tokens = options.max_num_batched_tokens;
+  model_options.max_positions = max_model_len;
+  model_options.max_logits_rows = logits_rows_for(config.vocab_size);
+  ProgressBar bar("Loading weights", checkpoint.total_bytes(), options.progress_bar);
+  UNSPOOL_ASSIGN(auto network,
+                 CausalLm::load(config, checkpoint, backend, model_options, [&](size_t bytes) { bar.add(bytes); }));
+  return Model{std::move(network), model_options.dtype};
+}
+
+Status build_model(ServingContext& context, const ModelConfig& config, EngineConfig& engine) {
+  const ServeOptions& options = context.options;
+  const char* forced_isa = std::getenv("UNSPOOL_ISA");
+  UNSPOOL_ASSIGN(auto backend, cpu::CpuBackend::create(*context.pool, forced_isa == nullptr ? "" : forced_isa));
+  context.instruction_set = backend->instruction_set();
+  context.backend = std::move(backend);
+  UNSPOOL_ASSIGN(Model model, load_model(options, config, engine.max_model_len, *context.backend));
+  context.dtype = torch_name(model.dtype);
+  context.weight_bytes = model.network->weight_bytes();
+
+  const DType kv_dtype = options.kv_cache_float32 ? DType::kFloat32 : model.dtype;
+  const int64_t block_bytes = kv_cache_shape(config, options.block_size, 1, kv_dtype).block_bytes();
+  const int64_t blocks = std::min<int64_t>(kv_blocks(options, engine.max_model_len, block_bytes), INT32_MAX);
+  UNSPOOL_ASSIGN(auto cache,
+                 context.backend->make_kv_cache(kv_cache_shape(config, options.block_size, blocks, kv_dtype)));
+  context.kv_cache_bytes = blocks * block_bytes;
+  engine.num_blocks = static_cast<int>(blocks);
+
+  context.executor =
+      std::make_unique<ModelRunner>(std::move(model.network), std::move(cache), logits_rows_for(config.vocab_size));
+  context.sampler = std::make_unique<Sampler>(context.backend->vocab_kernels(), static_cast<int>(config.vocab_size));
+  context.sampler->reserve(context.pool->size());
+  return {};
+}
+
+EngineConfig engine_config(const ServeOptions& options, int max_model_len) {
+  EngineConfig config;
+  config.max_num_seqs = options.max_num_seqs;
+  config.max_num_batched_tokens = options.max_num_batched_tokens;
+  config.max_model_len = max_model_len;
+  config.block_size = options.block_size;
+  config.enable_prefix_caching = options.enable_prefix_caching;
+  config.scheduling_policy = options.scheduling_policy;
+  config.max_num_queued_reqs = options.max_num_queued_reqs;
+  config.max_num_queued_tokens = options.max_num_queued_tokens;
+  config.seed = options.seed;
+  config.model_name = options.served_model_names.front();
+  config.log_stats = options.log_stats;
+  return config;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions& options) {
+  auto context = std::make_unique<ServingContext>();
+  context->started_s = monotonic_seconds();
+  context->options = options;
+  UNSPOOL_ASSIGN(const ModelConfig config, read_model_config(options));
+  UNSPOOL_ASSIGN(const int max_model_len, context_length(options, config));
+  UNSPOOL_ASSIGN(context->protocol, protocol_config(options, config, max_model_len));
+  context->pool = std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : allowed_cores());
+  EngineConfig engine = engine_config(options, max_model_len);
+  UNSPOOL_TRY(build_model(*context, config, engine));
+  context->engine = std::make_unique<Engine>(
+      engine, EngineDependencies{context->executor.get(), context->sampler.get(), context->pool.get(),
+                                 context->protocol.tokenizer, &context->metrics});
+  return context;
+}
+
+void log_start_summary(const ServingContext& context) {
+  const ServeOptions& options = context.options;
+  const int capacity = context.engine->stats().capacity_tokens;
+  log_info("Model {} as {}: {}, context {} tokens, vocabulary {}", options.model, context.protocol.model_name(),
+           context.dtype, context.protocol.max_model_len, context.protocol.vocab_size);
+  log_info("Weights {:.0f} MB, KV cache {:.0f} MB for {} tokens, {} threads, instruction set {}",
+           context.weight_bytes / 1e6, context.kv_cache_bytes / 1e6, capacity, context.pool->size(),
+           context.instruction_set);
+  if (capacity < context.protocol.max_model_len) {
+    log_warning("The KV cache holds less than one sequence of --max-model-len {}: longer prompts will be refused",
+                context.protocol.max_model_len);
+  }
+  for (const std::string& flag : options.ignored_flags) log_info("{} has no meaning here and is ignored", flag);
+}
+
+}  // namespace unspool

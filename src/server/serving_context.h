@@ -1,0 +1,45 @@
+// Everything that serves, built once from the options: tokenizer, model, sampler, engine, and what the protocol must
+// know.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+#include "base/result.h"
+#include "engine/engine.h"
+#include "metrics/metrics.h"
+#include "protocol/serving_config.h"
+#include "runner/step_executor.h"
+#include "sampling/sampler.h"
+#include "server/options.h"
+#include "threading/thread_pool.h"
+
+namespace unspool {
+
+// Members are destroyed last to first: the engine before what it uses.
+struct ServingContext {
+  ServeOptions options;
+  ServingConfig protocol;
+  MetricsRegistry metrics;
+  std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<StepExecutor> executor;
+  std::unique_ptr<Sampler> sampler;
+  std::unique_ptr<Engine> engine;
+
+  // For the summary at start.
+  std::string dtype;
+  std::string instruction_set;
+  size_t weight_bytes = 0;
+  int64_t kv_cache_bytes = 0;
+  double started_s = 0;
+};
+
+Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions& options);
+
+// One line each: model, numerics, memory, seconds.
+void log_start_summary(const ServingContext& context);
+
+}  // namespace unspool

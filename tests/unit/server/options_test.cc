@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/file.h"
+#include "server/flag_help.h"
+#include "server/flag_table.h"
+#include "server/options.h"
+
+namespace unspool {
+namespace {
+
+const char* no_environment(const char*) {
+  return nullptr;
+}
+
+Result<ServeOptions> parse(std::vector<std::string> words, Environment environment = no_environment) {
+  return parse_serve_options(words, environment);
+}
+
+ServeOptions good(std::vector<std::string> words, Environment environment = no_environment) {
+  auto options = parse(std::move(words), environment);
+  EXPECT_TRUE(options.ok()) << (options.ok() ? "" : options.error().message);
+  return options.ok() ? *options : ServeOptions();
+}
+
+std::string refusal(std::vector<std::string> words) {
+  const auto options = parse(std::move(words));
+  EXPECT_FALSE(options.ok());
+  return options.ok() ? "" : options.error().message;
+}
+
+TEST(Options, Spellings) {
+  const auto options = good({"--max_num_seqs=4", "dir", "--max-model-len", "1k", "--no-enable-prefix-caching",
+                             "--served-model-name", "a", "b", "--max_num_batched_tokens", "1K", "--port", "0"});
+  EXPECT_EQ(options.model, "dir");
+  EXPECT_EQ(options.max_num_seqs, 4);
+  EXPECT_EQ(options.max_model_len, 1000);
+  EXPECT_EQ(options.max_num_batched_tokens, 1024);
+  EXPECT_FALSE(options.enable_prefix_caching);
+  EXPECT_EQ(options.served_model_names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(good({"--model", "dir"}).served_model_names, std::vector<std::string>{"dir"});
+}
+
+TEST(Options, DottedJson) {
+  const auto options = good({"m", "--override-generation-config.top_k", "1", "--override_generation_config.a.b=x",
+                             "--override-generation-config.top_p", "0.5"});
+  EXPECT_EQ(options.override_generation_config, R"({"top_k":1,"a":{"b":"x"},"top_p":0.5})");
+  EXPECT_EQ(good({"m", "-cc.mode", "3"}).ignored_flags, std::vector<std::string>{"--compilation-config"});
+  EXPECT_NE(refusal({"m", "--override-generation-config", "{"}).find("override-generation-config"), std::string::npos);
+}
+
+TEST(Options, RefusedByName) {
+  for (const auto& [words, named] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--speculative-config", "{}"}, "speculative-config"},
+           {{"--enable-lora"}, "enable-lora"},
+           {{"-tp", "2"}, "tensor-parallel-size"},
+           {{"--enable-sleep-mode"}, "enable-sleep-mode"},
+           {{"--chat-template", "x.jinja"}, "chat-template"},
+           {{"--quantization", "fp8"}, "quantization"},
+           {{"--kv-cache-dtype", "fp8"}, "kv-cache-dtype"},
+           {{"--dtype", "int3"}, "int3"},
+           {{"--block-size", "12"}, "block-size"},
+           {{"--block-size", "256"}, "block-size"},
+           {{"--max-num-seqs", "none"}, "max-num-seqs"},
+           {{"--max-num-seqs"}, "max-num-seqs"},
+           {{"--port", "70000"}, "port"},
+           {{"--shutdown-timeout", "-1"}, "shutdown-timeout"},
+           {{"--no-port"}, "--no-port"},
+           {{"second"}, "second"},
+           {{"--fingerprint-mode", "custom"}, "fingerprint-value"},
+           {{"--config", "/nowhere.yaml"}, "/nowhere.yaml"}}) {
+    std::vector<std::string> all = {"m"};
+    all.insert(all.end(), words.begin(), words.end());
+    EXPECT_NE(refusal(all).find(named), std::string::npos) << named << ": " << refusal(all);
+  }
+  EXPECT_NE(refusal({"m", "--max-num-seq", "3"}).find("did you mean --max-num-seqs?"), std::string::npos);
+  EXPECT_NE(refusal({}).find("MODEL"), std::string::npos);
+}
+
+TEST(Options, NeutralAndMeaninglessValuesPass) {
+  const auto options = good({"m", "-tp", "1", "--no-enable-lora", "--quantization", "none", "--enforce-eager",
+                             "--gpu-memory-utilization", "0.9", "--disable-log-requests", "--enable-chunked-prefill",
+                             "--load-format", "auto", "--compilation-config", "{}", "--tool-call-parser", ""});
+  EXPECT_EQ(options.ignored_flags,
+            (std::vector<std::string>{"--enforce-eager", "--gpu-memory-utilization", "--disable-log-requests",
+                                      "--enable-chunked-prefill", "--compilation-config"}));
+}
+
+TEST(Options, ConfigFileBelowTheCommandLine) {
+  const std::string path = ::testing::TempDir() + "options_test.yaml";
+  std::ofstream(path) << "model: dir\nmax-model-len: 128\nenable_prefix_caching: false\nmax-num-seqs: 4\n"
+                         "served-model-name: [x, y]\noverride-generation-config: {top_k: 3, name: \"7\"}\n";
+  const auto options = good({"--config", path, "--max-model-len", "96"});
+  EXPECT_EQ(options.model, "dir");
+  EXPECT_EQ(options.max_model_len, 96);
+  EXPECT_EQ(options.max_num_seqs, 4);
+  EXPECT_FALSE(options.enable_prefix_caching);
+  EXPECT_EQ(options.served_model_names, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(options.override_generation_config, R"({"top_k":3,"name":"7"})");
+  std::ofstream(path) << "no-such-flag: 1\n";
+  EXPECT_NE(refusal({"m", "--config", path}).find("no-such-flag"), std::string::npos);
+}
+
+TEST(Options, Environment) {
+  const auto environment = [](const char* name) -> const char* {
+    const std::string_view n = name;
+    if (n == "VLLM_API_KEY") return "secret";
+    if (n == "VLLM_CPU_KVCACHE_SPACE") return "1.5";
+    if (n == "VLLM_MAX_STOP_STRINGS") return "8";
+    return nullptr;
+  };
+  const auto options = good({"m"}, environment);
+  EXPECT_EQ(options.api_keys, std::vector<std::string>{"secret"});
+  EXPECT_EQ(options.kv_cache_bytes, int64_t{3} << 29);
+  EXPECT_EQ(options.max_stop_strings, 8);
+  EXPECT_EQ(good({"m", "--api-key", "k", "--kv-cache-memory-bytes", "1M"}, environment).kv_cache_bytes, 1 << 20);
+}
+
+TEST(Options, HelpAndDocumentationNameEveryFlag) {
+  const std::string help = serve_help();
+  for (const FlagGroup& group : flag_groups()) {
+    for (const FlagSpec& flag : group.flags) {
+      EXPECT_NE(help.find("--" + std::string(flag.name)), std::string::npos) << flag.name;
+      EXPECT_EQ(find_flag(flag.name), &flag) << "two flags are called " << flag.name;
+    }
+  }
+  const auto page = read_file(UNSPOOL_TEST_DATA "/../../docs/flags.md");
+  ASSERT_TRUE(page.ok());
+  EXPECT_EQ(*page, flags_markdown()) << "docs/flags.md is old: unspool serve --help-markdown > docs/flags.md";
+}
+
+}  // namespace
+}  // namespace unspool
