@@ -49,11 +49,12 @@ class Engine {
   ~Engine();  // aborts what is left and joins the thread
 
   // Thread-safe, returns at once. Everything the engine has to say comes through request.sink, refusals included
-  // (an output with `error`, kUnavailable for a full queue). Returns the internal id.
+  // (an output with `error`, kUnavailable for a full queue); after shutdown() the refusal comes before this returns, on the
+  // caller's thread. Returns the internal id.
   uint64_t add_request(EngineRequest request);
   // Whether a prompt of that many tokens can ever fit the cache (else the caller answers 400).
   bool fits(int prompt_tokens) const;
-  // The client has gone: the request is dropped, its sink is not called again. Unknown ids are ignored.
+  // The client has gone: from the next step boundary on its sink is not called again. Unknown ids are ignored.
   void drop_request(uint64_t internal_id);
   // Ends requests with finish_reason abort and what they have; their sinks get the last output. Returns at once.
   void abort_requests(std::vector<std::string> external_ids);

@@ -106,6 +106,12 @@ uint64_t EngineCore::seed_for(const SamplingParams& params) {
 void EngineCore::drop(uint64_t id) {
   const auto found = requests_.find(id);
   if (found == requests_.end()) return;
+  Request& request = found->second->request;
+  for (int i = 0; i < request.num_sequences(); ++i) {
+    if (!request.sequence(i).finished()) {
+      metrics_.add_finished(request.sequence(i), FinishReason::kAbort, monotonic_seconds());
+    }
+  }
   remove_sequences(*found->second);
   forget(id);
   publish_load();

@@ -104,6 +104,11 @@ TEST(PrefixHits, ColdWarmAndPartialSayTheSame) {
   expect_same(scored.samples[0], cold.samples[0]);
   Record want = alone(request_of(half));
   expect_same(partial, want);
+  Record salted_again;
+  harness.add(salted_again, with_salt);
+  harness.run();
+  EXPECT_EQ(salted_again.num_cached_tokens, 48);
+  expect_same(salted_again, cold);
 }
 
 TEST(PrefixHits, SurviveEvictionOfTheirTail) {
