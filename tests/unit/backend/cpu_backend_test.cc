@@ -1,0 +1,197 @@
+// The backend's operations against the reference: every instruction set, one to three threads, every dtype.
+#include <cstring>
+
+#include "backend_fixture.h"
+#include "tensor/convert.h"
+
+namespace unspool::cpu {
+namespace {
+
+// A tensor as a checkpoint holds it, at an odd address as a file may put it.
+class Source {
+ public:
+  Source(const std::vector<float>& values, int64_t columns, DType dtype) {
+    const auto size = static_cast<size_t>(dtype_size(dtype));
+    bytes_.resize(values.size() * size + 1);
+    for (size_t i = 0; i < values.size(); ++i) {
+      unsigned char* to = bytes_.data() + 1 + i * size;
+      const uint16_t half = dtype == DType::kBFloat16 ? float_to_bf16(values[i]) : float_to_f16(values[i]);
+      std::memcpy(to, dtype == DType::kFloat32 ? static_cast<const void*>(&values[i]) : &half, size);
+    }
+    view_ = {bytes_.data() + 1, dtype, Shape{static_cast<int64_t>(values.size()) / columns, columns}};
+  }
+  const TensorView& view() const { return view_; }
+
+ private:
+  std::vector<unsigned char> bytes_;
+  TensorView view_;
+};
+
+// Rows of several tensors, one below the other: the parts' sizes are no multiples of a panel's 16.
+std::unique_ptr<Matrix> stacked(CpuBackend& backend, const std::vector<float>& w, int64_t columns, DType dtype,
+                                DType from) {
+  const int64_t rows = static_cast<int64_t>(w.size()) / columns;
+  std::unique_ptr<Matrix> matrix = backend.make_matrix(rows, columns, dtype).value();
+  constexpr int64_t kParts[] = {5, 32, 1, 20, 7};
+  int64_t first = 0;
+  for (size_t i = 0; first < rows; ++i) {
+    const int64_t n = std::min(kParts[i % std::size(kParts)], rows - first);
+    const std::vector<float> part(w.begin() + first * columns, w.begin() + (first + n) * columns);
+    backend.load_rows(*matrix, first, Source(part, columns, from).view());
+    first += n;
+  }
+  return matrix;
+}
+
+class CpuBackendTest : public testing::TestWithParam<DType> {
+ protected:
+  FloatModeGuard mode_;
+  Random random_{11};
+};
+
+TEST_P(CpuBackendTest, LoadRowsConvertsAndEmbedReadsBack) {
+  constexpr int64_t kRows = 90;
+  for (const int64_t columns : {1, 6, 33})
+    for (const DType from : kServedTypes) {
+      const auto w = random_.values(kRows * columns);
+      std::vector<float> expected;
+      std::vector<int32_t> ids;
+      for (int i = 0; i < 2 * kRows; ++i) ids.push_back(random_.below(kRows));
+      for (const int32_t id : ids)
+        for (int64_t c = 0; c < columns; ++c)
+          expected.push_back(reference::stored_value(
+              reference::stored_value(w[static_cast<size_t>(id * columns + c)], from), GetParam()));
+      for_every_backend([&](CpuBackend& backend, const std::string& name) {
+        const auto matrix = stacked(backend, w, columns, GetParam(), from);
+        EXPECT_GE(matrix->size_bytes(), static_cast<size_t>(kRows * columns * dtype_size(GetParam())));
+        std::vector<float> y(expected.size());
+        backend.embed(*matrix, ids, y.data());
+        EXPECT_TRUE(same_bits(expected, y)) << name << ", " << columns << " columns from " << torch_name(from);
+      });
+    }
+}
+
+TEST_P(CpuBackendTest, EmbedChecksItsIds) {
+  CpuBackend& backend = backend_of("", 1);
+  const auto matrix = stacked(backend, random_.values(20), 2, GetParam(), DType::kFloat32);
+  float y[2];
+  for (const int32_t id : {-1, 10}) EXPECT_ANY_THROW(backend.embed(*matrix, std::span(&id, 1), y));
+}
+
+TEST_P(CpuBackendTest, Linear) {
+  constexpr int64_t kOutputs = 330, kColumns = 83, kStride = 340, kMost = 200;
+  const auto x = random_.values(kMost * kColumns), w = random_.values(kOutputs * kColumns);
+  const auto bias = random_.values(kOutputs), old = random_.values(kMost * kStride);
+  std::vector<float> residual;
+  for (int64_t r = 0; r < kMost; ++r)
+    residual.insert(residual.end(), old.begin() + r * kStride, old.begin() + r * kStride + kOutputs);
+  for (const auto precision : {MatmulPrecision::kBf16, MatmulPrecision::kBf16x2})
+    for (const bool full : {false, true}) {  // with bias and residual, or with neither
+      std::vector<float> expected(kMost * kOutputs);
+      reference::linear({.x = x.data(),
+                         .rows = kMost,
+                         .columns = kColumns,
+                         .w = w.data(),
+                         .outputs = kOutputs,
+                         .dtype = GetParam(),
+                         .precision = precision,
+                         .bias = full ? bias.data() : nullptr,
+                         .residual = full ? residual.data() : nullptr},
+                        expected.data());
+      for_every_backend([&](CpuBackend& backend, const std::string& name) {
+        const auto matrix = stacked(backend, w, kColumns, GetParam(), GetParam());
+        const auto input = backend.make_product_input(kMost, kColumns, GetParam(), precision).value();
+        for (const int64_t rows : {1, 2, 5, 9, 33, 97, 200}) {
+          backend.prepare(x.data(), rows, kColumns, *input);
+          auto y = old;
+          backend.linear(*input, *matrix, full ? bias.data() : nullptr, full, y.data(), kStride);
+          for (int64_t r = 0; r < rows; ++r)
+            ASSERT_TRUE(same_bits(std::span(expected).subspan(static_cast<size_t>(r * kOutputs), kOutputs),
+                                  std::span(y).subspan(static_cast<size_t>(r * kStride), kOutputs)))
+                << name << ", row " << r << " of " << rows;
+          EXPECT_EQ(y[kOutputs], old[kOutputs]) << "written past a row's end";
+        }
+      });
+    }
+}
+
+// The norm's rows are a product's left side: seen through a product.
+TEST_P(CpuBackendTest, RmsNormAndGatedSilu) {
+  constexpr int64_t kRows = 37, kHidden = 45, kInner = 83;
+  const auto x = random_.values(kRows * kHidden), weight = random_.values(kHidden);
+  const auto gate = random_.values(kInner * kHidden), up = random_.values(kInner * kHidden);
+  const auto gate_bias = random_.values(kInner), up_bias = random_.values(kInner), down = random_.values(50 * kInner);
+  for (const auto precision : {MatmulPrecision::kBf16, MatmulPrecision::kBf16x2})
+    for (const bool biased : {false, true}) {
+      std::vector<float> normed(x.size()), g(kRows * kInner), u(g), inner(g), expected(kRows * 50);
+      for (int64_t r = 0; r < kRows; ++r)
+        reference::rms_norm(x.data() + r * kHidden, weight.data(), 1e-5f, kHidden, normed.data() + r * kHidden);
+      const reference::LinearArgs in{.x = normed.data(),
+                                     .rows = kRows,
+                                     .columns = kHidden,
+                                     .w = gate.data(),
+                                     .outputs = kInner,
+                                     .dtype = GetParam(),
+                                     .precision = precision};
+      reference::linear(in, g.data());
+      auto in_up = in;
+      in_up.w = up.data();
+      reference::linear(in_up, u.data());
+      for (int64_t r = 0; r < kRows; ++r)
+        reference::silu_mul(g.data() + r * kInner, u.data() + r * kInner, biased ? gate_bias.data() : nullptr,
+                            biased ? up_bias.data() : nullptr, kInner, inner.data() + r * kInner);
+      reference::linear({.x = inner.data(),
+                         .rows = kRows,
+                         .columns = kInner,
+                         .w = down.data(),
+                         .outputs = 50,
+                         .dtype = GetParam(),
+                         .precision = precision},
+                        expected.data());
+      for_every_backend([&](CpuBackend& backend, const std::string& name) {
+        const auto gates = stacked(backend, gate, kHidden, GetParam(), GetParam());
+        const auto ups = stacked(backend, up, kHidden, GetParam(), GetParam());
+        const auto downs = stacked(backend, down, kInner, GetParam(), GetParam());
+        const auto first = backend.make_product_input(kRows, kHidden, GetParam(), precision).value();
+        const auto second = backend.make_product_input(kRows, kInner, GetParam(), precision).value();
+        for (const int64_t rows : {int64_t{1}, int64_t{4}, kRows}) {
+          backend.rms_norm(x.data(), rows, weight, 1e-5f, *first);
+          backend.gated_silu(*first, *gates, *ups, biased ? gate_bias.data() : nullptr,
+                             biased ? up_bias.data() : nullptr, *second);
+          std::vector<float> y(static_cast<size_t>(rows * 50));
+          backend.linear(*second, *downs, nullptr, false, y.data(), 50);
+          EXPECT_TRUE(same_bits(std::span(expected).first(y.size()), y)) << name << ", " << rows << " rows";
+        }
+      });
+    }
+}
+
+// Neither a few rows (the caller's own work) nor many may depend on the mode that the caller came in.
+TEST_P(CpuBackendTest, TheCallersFloatModeHasNoSay) {
+  constexpr int64_t kColumns = 40, kMost = 20;
+  const auto x = random_.values(kMost * kColumns, Values::kTiny), w = random_.values(16 * kColumns);
+  const std::vector<float> weight(kColumns, 1e-3f);
+  CpuBackend& backend = backend_of("", 2);
+  const auto matrix = stacked(backend, w, kColumns, GetParam(), GetParam());
+  const auto input = backend.make_product_input(kMost, kColumns, GetParam(), MatmulPrecision::kBf16x2).value();
+  auto run = [&](int64_t rows) {
+    std::vector<float> y(static_cast<size_t>(rows * 16));
+    backend.rms_norm(x.data(), rows, weight, 1e-12f, *input);
+    backend.linear(*input, *matrix, nullptr, false, y.data(), 16);
+    return y;
+  };
+  for (const int64_t rows : {int64_t{1}, int64_t{4}, kMost}) {
+    const std::vector<float> guarded = run(rows);
+    const unsigned mode = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(0x1f80u | 0x4000u);  // round up, keep subnormals
+    const std::vector<float> bare = run(rows);
+    __builtin_ia32_ldmxcsr(mode);
+    EXPECT_TRUE(same_bits(guarded, bare)) << rows << " rows";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, CpuBackendTest, testing::ValuesIn(kServedTypes),
+                         [](const auto& info) { return std::string(torch_name(info.param)); });
+
+}  // namespace
+}  // namespace unspool::cpu
