@@ -118,6 +118,26 @@ def serve(binary, patience):
         retire(server)
 
 
+@pytest.fixture(scope="session")
+def pool_of(binary, patience):
+    """pool_of(model, tokens): the flags for a KV cache of that many tokens. How many bytes a block of 16 takes depends on the
+    kernels' layout, so the server is asked once a model."""
+    bytes_of_block = {}
+
+    def get(model, tokens):
+        if model not in bytes_of_block:
+            probe = Server(
+                binary, model, "--max-model-len", 64, "--kv-cache-memory-bytes", 1 << 25, start_timeout_s=60 * patience
+            )
+            bytes_of_block[model] = (1 << 25) // probe.num_blocks()
+            retire(probe)
+        blocks = -(-tokens // 16)
+        # The division above loses up to a block in 2^25 bytes' worth; half a block more than enough is still not one more.
+        return ("--kv-cache-memory-bytes", blocks * bytes_of_block[model] + bytes_of_block[model] // 2)
+
+    return get
+
+
 @pytest.fixture
 def own_server(binary, patience):
     """Like serve, but a new process for this test alone. Tests that end it themselves may."""

@@ -95,23 +95,21 @@ def test_scale_out_is_off_by_default(server):
         assert body["error"]["type"] == "PermissionDeniedError"
 
 
-def test_prompt_that_can_never_fit(own_server, tiny, patience):
-    """More tokens than the whole pool holds: refused at once."""
-    from api.workload import TINY_LLAMA
-
-    server = own_server(tiny, "--max-model-len", 256, "--kv-cache-memory-bytes", TINY_LLAMA.kv_bytes(280))
-    status, error = refused(server, prompt=list(range(3, 260)), max_tokens=1)
+def test_prompt_that_can_never_fit(own_server, tiny, pool_of):
+    """More tokens than the whole pool holds: refused at once, and what fits still runs."""
+    server = own_server(tiny, "--max-model-len", 512, *pool_of(tiny, 256))
+    status, error = refused(server, prompt=list(range(3, 303)), max_tokens=1)
     assert status == 400 and "256" in error["message"]
-    assert (
-        complete(server, prompt=list(range(3, 200)), max_tokens=56, ignore_eos=True)["usage"]["completion_tokens"] == 56
-    )
+    fields = {"prompt": list(range(3, 203)), "max_tokens": 40, "ignore_eos": True}
+    assert complete(server, fields)["usage"]["completion_tokens"] == 40
+
+
+@pytest.fixture(scope="module")
+def locked(serve, tiny):
+    return serve(tiny, "--api-key", "first", "second", "--enable-scale-out")
 
 
 class TestApiKey:
-    @pytest.fixture(scope="class")
-    def locked(self, serve, tiny):
-        return serve(tiny, "--api-key", "first", "second", "--enable-scale-out")
-
     @pytest.mark.parametrize("path", ["/health", "/ping", "/version", "/metrics"])
     def test_open_routes(self, locked, path):
         assert request(locked, "GET", path)[0] == 200

@@ -9,19 +9,19 @@ from harness.client import complete_many
 BODIES = TINY_LLAMA.bodies()[:16]
 
 
+FLAGS = {
+    "small chunks": ("--max-num-batched-tokens", 16, "--max-num-seqs", 16),
+    "small blocks": ("--block-size", 8, "--no-enable-prefix-caching"),
+    "small pool": ("--max-model-len", 192),
+    "one thread": ("--threads", 1),
+}
+
+
 @pytest.mark.short
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("--max-num-batched-tokens", 16, "--max-num-seqs", 16),
-        ("--block-size", 8, "--no-enable-prefix-caching"),
-        ("--max-model-len", 192, "--kv-cache-memory-bytes", TINY_LLAMA.kv_bytes(250)),
-        ("--threads", 1),
-    ],
-    ids=["small chunks", "small blocks", "small pool", "one thread"],
-)
-def test_together_as_alone(serve, flags):
+@pytest.mark.parametrize("name", FLAGS)
+def test_together_as_alone(serve, pool_of, name):
+    more = pool_of(TINY_LLAMA.folder, 256) if name == "small pool" else ()
     alone = complete_many(serve(TINY_LLAMA.folder), BODIES, width=1)
-    together = complete_many(serve(TINY_LLAMA.folder, *flags), BODIES)
+    together = complete_many(serve(TINY_LLAMA.folder, *FLAGS[name], *more), BODIES)
     for index, (expected, answer) in enumerate(zip(alone, together, strict=True)):
-        assert_same_answer(expected, answer, f"request {index}")
+        assert_same_answer(expected, answer, f"request {index}, {name}")

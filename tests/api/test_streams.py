@@ -107,7 +107,7 @@ def test_slow_reader(serve, tiny, patience):
     server = serve(tiny)
     body = {"prompt": [1, 2, 3], "max_tokens": 1500, "logprobs": 20, "ignore_eos": True, "stream": True}
     with raw_post(server, "/v1/completions", body) as slow:
-        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         started = time.monotonic()
         complete(server, prompt=[4, 5], max_tokens=8)
         assert time.monotonic() - started < 2 * patience

@@ -21,16 +21,20 @@ class Case:
     max_prompt: int
     max_output: int
 
+    def ids(self, dice, length):
+        """Random token ids, none of them special."""
+        vocab = json.loads((self.folder / "config.json").read_text())["vocab_size"]
+        return [dice.randrange(17, vocab) for _ in range(length)]
+
     def bodies(self, salt=0):
         """The same requests each time for a salt: prompts of 1 to max_prompt ids, some across a block of 128 keys; a quarter
         greedy, the others sampled with seeds and different truncation."""
         dice = random.Random(f"{self.name} {salt}")
-        vocab = json.loads((self.folder / "config.json").read_text())["vocab_size"]
         bodies = []
         for index in range(self.num_requests):
             length = dice.randrange(130, 140) if index % 16 == 5 else dice.randrange(1, self.max_prompt)
             body = {
-                "prompt": [dice.randrange(17, vocab) for _ in range(length)],
+                "prompt": self.ids(dice, length),
                 "max_tokens": dice.randrange(2, self.max_output),
                 **ASK,
             }
@@ -42,14 +46,6 @@ class Case:
                 body |= {"top_k": 20, "presence_penalty": 0.5, "repetition_penalty": 1.1}
             bodies.append(body)
         return bodies
-
-    def kv_bytes(self, tokens, bytes_per_number=2):
-        """What keys and values of that many tokens take."""
-        config = json.loads((self.folder / "config.json").read_text())
-        heads = config["num_attention_heads"]
-        head_dim = config.get("head_dim") or config["hidden_size"] // heads
-        numbers = 2 * config["num_hidden_layers"] * config.get("num_key_value_heads", heads) * head_dim
-        return tokens * numbers * bytes_per_number
 
 
 TINY_LLAMA = Case("llama-gqa-tied", TINY_MODELS / "llama-gqa-tied", num_requests=64, max_prompt=110, max_output=40)

@@ -124,6 +124,10 @@ class Server:
                     total += sample.value
         return total
 
+    def num_blocks(self):
+        """Blocks of the KV cache."""
+        return int(re.search(r'num_gpu_blocks="(\d+)"', self.metrics_text())[1])
+
     def in_flight(self):
         """(running, waiting) by the gauges."""
         return self.metric("vllm:num_requests_running"), self.metric("vllm:num_requests_waiting")
