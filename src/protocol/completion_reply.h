@@ -12,13 +12,13 @@
 namespace unspool {
 
 struct CompletionReplyOptions {
-  std::optional<int> logprobs;  // positions shown after the sampled token; -1: all
-  bool all_candidates = false;  // logprob_token_ids: show what was asked for
+  std::optional<int> logprobs{};  // positions shown after the sampled token; -1: all
+  bool all_candidates = false;    // logprob_token_ids: show what was asked for
   bool kept_mass = false;
   bool echo = false;
   bool scores_only = false;  // echo with max_tokens 0: the one token that was drawn is not shown
   bool return_token_ids = false;
-  std::vector<std::string> prompt_texts;  // for echo; empty with return_token_ids, as the reference has it
+  std::vector<std::string> prompt_texts{};  // for echo; empty with return_token_ids, as the reference has it
 };
 
 class CompletionReply final : public ReplyAssembler {

@@ -12,7 +12,7 @@ namespace unspool {
 
 struct GenerateReplyOptions {
   OutputMode mode = OutputMode::kTokens;
-  std::optional<int> logprobs;  // candidates shown, the sampled one first; -1: all
+  std::optional<int> logprobs{};  // candidates shown, the sampled one first; -1: all
   bool all_candidates = false;
   bool return_token_ids = false;
 };

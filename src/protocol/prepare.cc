@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
 #include "base/ids.h"
@@ -150,6 +151,8 @@ ApiResult<PreparedRequest> prepare_completion(const CompletionRequest& request, 
   SamplingFields fields = request.sampling;
   apply_defaults(fields, config.defaults);
   if (request.echo && !fields.prompt_logprobs) fields.prompt_logprobs = fields.logprobs;
+  // As the OpenAI interface has it; the token route takes any number.
+  for (auto& [id, bias] : fields.logit_bias) bias = std::isfinite(bias) ? std::clamp(bias, -100.0, 100.0) : bias;
   PreparedRequest out;
   out.stream = request.stream;
   out.cache_salt = request.cache_salt;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <unordered_set>
 
@@ -208,6 +209,15 @@ std::vector<int32_t> distinct(std::span<const int64_t> ids) {
   return out;
 }
 
+// A double within what float32 holds: beyond that the sampler would meet infinities, or a zero where none is allowed.
+float narrow(double value) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(value, -kLargest, kLargest));
+}
+float narrow_positive(double value) {
+  return std::max(narrow(value), std::numeric_limits<float>::min());
+}
+
 std::optional<int> narrow(const std::optional<int64_t>& value) {
   return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
 }
@@ -317,13 +327,13 @@ ApiResult<SamplingParams> to_sampling_params(const SamplingFields& f, const Serv
   const double temperature = f.temperature.value_or(1.0);
   p.temperature = static_cast<float>(temperature > 0.0 ? std::max(temperature, kSmallestTemperature) : 0.0);
   if (temperature > 0.0) {
-    p.top_p = static_cast<float>(f.top_p.value_or(1.0));
+    p.top_p = narrow_positive(f.top_p.value_or(1.0));
     p.top_k = static_cast<int>(std::min<int64_t>(f.top_k.value_or(0), config.vocab_size));
     p.min_p = static_cast<float>(f.min_p.value_or(0.0));
   }
   p.presence_penalty = static_cast<float>(f.presence_penalty.value_or(0.0));
   p.frequency_penalty = static_cast<float>(f.frequency_penalty.value_or(0.0));
-  p.repetition_penalty = static_cast<float>(f.repetition_penalty.value_or(1.0));
+  p.repetition_penalty = narrow_positive(f.repetition_penalty.value_or(1.0));
   if (f.seed && *f.seed != -1) p.seed = f.seed;
   p.max_tokens = static_cast<int>(std::min<int64_t>(f.max_tokens.value_or(config.max_model_len), config.max_model_len));
   p.min_tokens = static_cast<int>(std::min<int64_t>(f.min_tokens, p.max_tokens));
@@ -339,8 +349,7 @@ ApiResult<SamplingParams> to_sampling_params(const SamplingFields& f, const Serv
   if (!p.logprob_token_ids.empty()) p.logprobs = 0;
   p.logprobs_mode = f.logprobs_mode ? *parse_logprobs_mode(*f.logprobs_mode) : config.logprobs_mode;
   p.return_kept_mass = f.return_kept_mass.value_or(false);
-  for (const auto& [id, bias] : f.logit_bias)
-    p.logit_bias.emplace_back(static_cast<int32_t>(id), static_cast<float>(bias));
+  for (const auto& [id, bias] : f.logit_bias) p.logit_bias.emplace_back(static_cast<int32_t>(id), narrow(bias));
   if (f.allowed_token_ids) p.allowed_token_ids = narrow(*f.allowed_token_ids);
   p.repetition_detection = f.repetition_detection;
   p.detokenize = f.detokenize && config.tokenizer != nullptr;

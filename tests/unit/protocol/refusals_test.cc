@@ -203,6 +203,16 @@ TEST(Accepted, TruncationAndClamping) {
   EXPECT_EQ(prompt(R"("max_tokens":1,"truncate_prompt_tokens":-1)").token_ids.size(), 7u);
 }
 
+TEST(Accepted, BiasIsClampedOnCompletionsAlone) {
+  const auto completion = JsonDocument::parse(R"({"prompt":"a","logit_bias":{"5":150,"6":-1e9}})");
+  const auto completed = prepare_completion(*parse_completion_request(completion->root(), config()), {}, config());
+  EXPECT_EQ(completed->prompts[0].params.logit_bias,
+            (std::vector<std::pair<int32_t, float>>{{5, 100.0f}, {6, -100.0f}}));
+  const auto generate = JsonDocument::parse(R"({"token_ids":[1],"sampling_params":{"logit_bias":{"5":150}}})");
+  const auto generated = prepare_generate(*parse_generate_request(generate->root(), config()), {}, config());
+  EXPECT_EQ(generated->prompts[0].params.logit_bias, (std::vector<std::pair<int32_t, float>>{{5, 150.0f}}));
+}
+
 TEST(Accepted, BadWordsAreBarredWithAndWithoutSpace) {
   const auto document = JsonDocument::parse(R"({"prompt":"a","bad_words":[" hi","hi","hi"]})");
   const auto prepared = prepare_completion(*parse_completion_request(document->root(), config()), {}, config());
