@@ -12,7 +12,7 @@ RotaryEmbedding::RotaryEmbedding(std::vector<float> inverse_frequencies, int64_t
 
 const float* RotaryEmbedding::run_of(int64_t position) {
   const int64_t index = position / kRun;
-  UNSPOOL_CHECK(index >= 0 && index < static_cast<int64_t>(runs_.size()), "position {} of {}", position,
+  UNSPOOL_CHECK(position >= 0 && index < static_cast<int64_t>(runs_.size()), "position {} of {}", position,
                 static_cast<int64_t>(runs_.size()) * kRun);
   auto& run = runs_[static_cast<size_t>(index)];
   if (run == nullptr) {

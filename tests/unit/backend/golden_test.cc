@@ -1,4 +1,6 @@
 // Hashes of every kernel's results on fixed inputs, the same on every instruction set, compiler and build.
+#include <cmath>
+
 #include "../support/golden_hashes.h"
 #include "attention_fixture.h"
 #include "backend/math.h"
@@ -25,7 +27,11 @@ class GoldenTest : public testing::Test {
 
 TEST_F(GoldenTest, Products) {
   for (const Stored stored : kAllStored) {
-    const auto x = random_.values(33 * 577), w = random_.values(4 * kPanel * 577);
+    const auto x = random_.values(33 * 577);
+    auto w = random_.values(4 * kPanel * 577);
+    // No subnormal halves here (product_test has them): qemu 7.2 flushes them under DAZ, which no processor does.
+    for (float& value : w)
+      if (std::abs(value) < 0x1p-14f) value = 0.0f;
     const PackedProduct packed(x, w, 577, stored);
     expect("product_" + std::string(torch_name(dtype_of(stored))),
            [&](const KernelTable& table) { return Hash().add(packed.run(table, 0, 33)).value(); });
