@@ -26,6 +26,7 @@ void ActiveRequest::start(bool wait_for_admission) {
   // The prompts are moved out first: outputs of an early one may come, and end the request, while later ones are added.
   std::vector<PreparedPrompt> prompts = std::move(prepared_.prompts);
   const double now_s = monotonic_seconds();
+  last_write_s_ = now_s;
   for (size_t i = 0; i < prompts.size(); ++i) {
     EngineRequest request;
     request.external_id = std::move(prompts[i].external_id);
@@ -86,13 +87,19 @@ void ActiveRequest::process() {
         if (prepared_.assembler->done()) end();
       } catch (const std::exception& error) {
         log_error("A reply could not be put together: {}", error.what());
-        failed_ = true;
-        if (!stream_open_) send_error(*responder_, internal_server_error());
-        drop_rest();
+        fail();
       }
     }
     outputs.clear();
   }
+}
+
+void ActiveRequest::fail() {
+  failed_ = true;
+  drop_rest();
+  const std::lock_guard lock(write_mutex_);
+  // An open stream breaks off when the responder goes.
+  if (!std::exchange(ended_, true) && !stream_open_) send_error(*responder_, internal_server_error());
 }
 
 void ActiveRequest::open_stream() {
@@ -131,7 +138,9 @@ void ActiveRequest::end() {
 bool ActiveRequest::keep_alive(double before_s) {
   const std::lock_guard lock(write_mutex_);
   if (ended_) return false;
-  if (stream_open_ && last_write_s_ < before_s) {
+  if (last_write_s_ < before_s) {
+    // A refusal would have come by now: a stream that waits for admission has been admitted.
+    if (!stream_open_) open_stream();
     last_write_s_ = monotonic_seconds();
     responder_->write(": keep-alive\n\n");
   }

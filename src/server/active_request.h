@@ -44,6 +44,7 @@ class ActiveRequest : public std::enable_shared_from_this<ActiveRequest> {
   void process();
   void deliver(std::string text);
   void end();
+  void fail();
   void open_stream();
   void drop_rest();
 
@@ -57,10 +58,10 @@ class ActiveRequest : public std::enable_shared_from_this<ActiveRequest> {
 
   // Only the worker that was called touches these (start() comes before any).
   PreparedRequest prepared_;
-  bool stream_open_ = false;
   bool failed_ = false;
 
   std::mutex write_mutex_;  // a keep-alive comment must not fall behind the end
+  bool stream_open_ = false;
   bool ended_ = false;
   double last_write_s_ = 0;
 
