@@ -3,8 +3,9 @@
 
 namespace unspool {
 
-// Bounds on the errors, held by math_test against long double: in units in the last place of the result, but for sine and
-// cosine, whose error is absolute, in units of 2^-53. That of the float exp is over every float (0.9386, at 26.689).
+// Bounds on the errors, held by math_test against long double: in units in the last place of the result, but for sine
+// and cosine, whose error is absolute, in units of 2^-53. That of the float exp is over every float (0.9386,
+// at 26.689).
 inline constexpr double kExpErrorUlp = 0.94;
 inline constexpr double kLogErrorUlp = 0.51;
 inline constexpr double kExpDoubleErrorUlp = 2.0;

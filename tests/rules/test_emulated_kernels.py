@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+
 from rules import tree
 
 pytestmark = pytest.mark.nightly
