@@ -112,7 +112,8 @@ void EngineCore::drop(uint64_t id) {
       metrics_.add_finished(request.sequence(i), FinishReason::kAbort, monotonic_seconds());
     }
   }
-  remove_sequences(*found->second);
+  // Nobody has seen what it drew, so nobody will continue it.
+  remove_sequences(*found->second, /*forget_output=*/true);
   forget(id);
   publish_load();
 }
@@ -269,10 +270,10 @@ void EngineCore::fail(Live& live, Error error) {
   touch(live);
 }
 
-void EngineCore::remove_sequences(Live& live) {
+void EngineCore::remove_sequences(Live& live, bool forget_output) {
   for (int i = 0; i < live.request.num_sequences(); ++i) {
     Sequence& sequence = live.request.sequence(i);
-    if (!sequence.finished()) scheduler_.remove(sequence);
+    if (!sequence.finished()) scheduler_.remove(sequence, forget_output);
   }
 }
 

@@ -76,7 +76,7 @@ class EngineCore {
   void finish_without_token(Live& live, Sequence& sequence, FinishReason reason);
   void abort(Live& live);
   void fail(Live& live, Error error);
-  void remove_sequences(Live& live);
+  void remove_sequences(Live& live, bool forget_output = false);
   Live& live_of(const Sequence& sequence) { return *requests_.at(sequence.request.id()); }
   void touch(Live& live);
   void emit();

@@ -12,7 +12,7 @@ BlockPool::BlockPool(int num_blocks)
       previous_(num_blocks + 1, kNoBlock) {
   UNSPOOL_CHECK(num_blocks > 0, "a cache of {} blocks", num_blocks);
   next_[num_blocks] = previous_[num_blocks] = num_blocks;
-  for (BlockId block = 0; block < num_blocks; ++block) push_free(block);
+  for (BlockId block = 0; block < num_blocks; ++block) push_free(block, true);
 }
 
 BlockId BlockPool::allocate() {
@@ -28,9 +28,9 @@ void BlockPool::retain(BlockId block) {
   ++refs_[block];
 }
 
-void BlockPool::release(BlockId block) {
+void BlockPool::release(BlockId block, bool keep_content) {
   UNSPOOL_CHECK(refs_[block] > 0, "block {} has no reference to release", block);
-  if (--refs_[block] == 0 && pins_[block] == 0) push_free(block);
+  if (--refs_[block] == 0 && pins_[block] == 0) push_free(block, keep_content);
 }
 
 void BlockPool::pin(BlockId block) {
@@ -41,17 +41,18 @@ void BlockPool::pin(BlockId block) {
 
 void BlockPool::unpin_all() {
   for (const BlockId block : pinned_) {
-    if (--pins_[block] == 0 && refs_[block] == 0) push_free(block);
+    if (--pins_[block] == 0 && refs_[block] == 0) push_free(block, true);
   }
   pinned_.clear();
 }
 
-void BlockPool::push_free(BlockId block) {
-  const BlockId last = previous_[num_blocks_];
-  next_[last] = block;
-  previous_[block] = last;
-  next_[block] = num_blocks_;
-  previous_[num_blocks_] = block;
+void BlockPool::push_free(BlockId block, bool keep_content) {
+  const BlockId before = keep_content ? previous_[num_blocks_] : num_blocks_;
+  const BlockId after = next_[before];
+  next_[before] = block;
+  previous_[block] = before;
+  next_[block] = after;
+  previous_[after] = block;
   ++num_free_;
 }
 

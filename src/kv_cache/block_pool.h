@@ -9,8 +9,9 @@
 
 namespace unspool {
 
-// Free blocks stand in a list, longest free first; allocate() takes the first. A block in the list keeps its content,
-// so until it is taken a prefix hit may bring it back with retain().
+// Free blocks stand in a list; allocate() takes the first. Those whose content is worth keeping stand longest free first, and
+// until one is taken a prefix hit may bring it back with retain(). Those that hold nothing of use go to the front: they are
+// used again before a block that was never touched, and so memory grows only by what the cache keeps.
 class BlockPool {
  public:
   explicit BlockPool(int num_blocks);
@@ -21,7 +22,7 @@ class BlockPool {
 
   BlockId allocate();  // with one reference; kNoBlock when none is free
   void retain(BlockId block);
-  void release(BlockId block);
+  void release(BlockId block, bool keep_content);
 
   // Keeps a block out of the list until unpin_all(), references or not: the source of a copy that the planned step
   // makes.
@@ -32,7 +33,7 @@ class BlockPool {
   std::vector<std::string> validate(std::span<const int> expected_refs) const;
 
  private:
-  void push_free(BlockId block);
+  void push_free(BlockId block, bool keep_content);
   void unlink(BlockId block);
   bool linked(BlockId block) const { return next_[block] != kNoBlock; }
 

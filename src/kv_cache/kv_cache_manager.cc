@@ -61,7 +61,7 @@ bool KvCacheManager::reserve(BlockTable& table, int start, int end) {
     table.copy_from = table.blocks.back();
     pool_.pin(table.copy_from);
     table.blocks.back() = take_block();
-    pool_.release(table.copy_from);
+    pool_.release(table.copy_from, true);
   }
   while (static_cast<int>(table.blocks.size()) < wanted) table.blocks.push_back(take_block());
   return true;
@@ -93,9 +93,13 @@ void KvCacheManager::fork(const BlockTable& from, BlockTable& to) {
   for (const BlockId block : to.blocks) pool_.retain(block);
 }
 
-void KvCacheManager::release(BlockTable& table) {
+void KvCacheManager::release(BlockTable& table, int tokens_worth_keeping) {
   // Last block first: of one prefix, the tail is used again before what it depends on.
-  for (auto block = table.blocks.rbegin(); block != table.blocks.rend(); ++block) pool_.release(*block);
+  for (int i = static_cast<int>(table.blocks.size()) - 1; i >= 0; --i) {
+    const BlockId block = table.blocks[i];
+    if (i * config_.block_size >= tokens_worth_keeping && pool_.ref_count(block) == 1) index_.forget(block);
+    pool_.release(block, index_.contains(block));
+  }
   table = {};
 }
 

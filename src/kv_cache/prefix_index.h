@@ -30,6 +30,7 @@ class PrefixIndex {
   std::optional<Hit> find(ContentId parent, std::string_view salt, std::span<const int32_t> tokens) const;
   // Enters `block` unless the same content is there already. Returns the content's id either way.
   ContentId insert(BlockId block, ContentId parent, std::string_view salt, std::span<const int32_t> tokens);
+  bool contains(BlockId block) const { return entries_[block].content != 0; }
   void forget(BlockId block);  // before the block is used for something else; it need not be there
   void clear();
   int size() const { return static_cast<int>(by_key_.size()); }

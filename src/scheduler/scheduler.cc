@@ -35,12 +35,12 @@ void Scheduler::fork(Request& request) {
   }
 }
 
-void Scheduler::remove(Sequence& sequence) {
+void Scheduler::remove(Sequence& sequence, bool forget_output) {
   if (sequence.state == SequenceState::kWaiting) {
     leave_queue(sequence);
   } else if (sequence.state == SequenceState::kRunning) {
     running_.erase(std::lower_bound(running_.begin(), running_.end(), &sequence, InOrder()));
-    kv_cache_.release(sequence.blocks);
+    kv_cache_.release(sequence.blocks, forget_output ? sequence.request.prompt_length() : sequence.num_tokens());
     if (in_step_) std::replace(scheduled_.begin(), scheduled_.end(), &sequence, static_cast<Sequence*>(nullptr));
   }
   sequence.num_scheduled_tokens = 0;

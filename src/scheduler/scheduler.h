@@ -30,7 +30,8 @@ class Scheduler {
   // Samples 1.. of a request whose prompt is complete: they share its blocks, or wait where there is no place.
   void fork(Request& request);
   // The sequence is finished, aborted or failed: its blocks go back. During a step it leaves the step too.
-  void remove(Sequence& sequence);
+  // With `forget_output` the prefix cache keeps its prompt alone.
+  void remove(Sequence& sequence, bool forget_output = false);
 
   // The plan stays valid until the next call; it may be empty. Ended by commit_step() or abandon_step().
   const StepPlan& plan_step(double now_s);

@@ -66,6 +66,28 @@ TEST_F(KvCacheManagerTest, WholeBlocksAreHitsAfterCommitAndOutliveTheirSequence)
   expect_valid({});
 }
 
+TEST_F(KvCacheManagerTest, WhatIsNotWorthKeepingIsForgottenAndUsedAgainFirst) {
+  const auto tokens = count_from(0, 16);
+  auto table = computed(tokens);
+  const BlockId third = table.blocks[2];
+  cache_.release(table, 6);
+  EXPECT_EQ(hit(tokens), 8);
+  BlockTable other;
+  ASSERT_TRUE(cache_.reserve(other, 0, 1));
+  EXPECT_EQ(other.blocks[0], third);
+  expect_valid({&other});
+}
+
+TEST_F(KvCacheManagerTest, WhatAnotherSequenceSharesIsKept) {
+  const auto tokens = count_from(0, 16);
+  auto table = computed(tokens);
+  BlockTable other;
+  ASSERT_EQ(cache_.match_prefix({tokens, {}}, "", 16, other), 16);
+  cache_.release(table, 4);
+  EXPECT_EQ(hit(tokens), 16);
+  expect_valid({&other});
+}
+
 TEST_F(KvCacheManagerTest, AReusedBlockIsForgottenTailFirst) {
   const auto tokens = count_from(0, 16);
   auto table = computed(tokens);
