@@ -80,8 +80,7 @@ def kill_one(server, dice):
 
 
 def test_two_hundred_killed_sockets(own_server, tiny, patience, sanitized, report):
-    # A cache that is touched whole by the 50th: its pages are taken as they are first used, which is no leak.
-    server = own_server(tiny, "--kv-cache-memory-bytes", 4_000_000)
+    server = own_server(tiny)
     dice = random.Random(8)
     complete(server, prompt=[1, 2, 3], max_tokens=4)
     fds = server.num_fds()
