@@ -50,4 +50,4 @@ class Case:
 
 TINY_LLAMA = Case("llama-gqa-tied", TINY_MODELS / "llama-gqa-tied", num_requests=64, max_prompt=110, max_output=40)
 TINY_QWEN = Case("qwen3-tied", TINY_MODELS / "qwen3-tied", num_requests=64, max_prompt=110, max_output=40)
-REAL = Case("SmolLM2", SMOLLM2, num_requests=8, max_prompt=60, max_output=12)
+REAL = Case("SmolLM2", SMOLLM2, num_requests=12, max_prompt=80, max_output=24)

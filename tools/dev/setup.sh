@@ -11,6 +11,7 @@ readonly BUILD_PACKAGES=(
 )
 readonly MODEL_PACKAGES=(python3 python3-venv)
 readonly FUZZ_PACKAGES=(clang-16 libclang-rt-16-dev)
+# A processor with AVX2 and nothing more, for tests/api/test_emulated.py.
 readonly EMULATOR_PACKAGES=(qemu-user)
 
 # Debian's own Python, whatever `python3` is on PATH: another one may lack venv, or vanish.

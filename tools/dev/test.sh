@@ -61,8 +61,10 @@ all_summaries() {
   done
 }
 
+# set_up [MODE]
 set_up() {
   install_packages "${BUILD_PACKAGES[@]}"
+  case ${1:-} in '' | --nightly) install_packages "${EMULATOR_PACKAGES[@]}" ;; esac
   python_requirements tests/requirements.txt
   bring_model
 }
@@ -94,7 +96,7 @@ run_tests() {
       return 2
       ;;
   esac
-  must "set-up" set_up
+  must "set-up" set_up "$mode"
   if [[ $mode == --trainers ]]; then
     trainer_stages
   else
@@ -126,7 +128,6 @@ sanitizer_stages() {
 }
 
 nightly_stages() {
-  must "emulator" install_packages "${EMULATOR_PACKAGES[@]}"
   check "nightly: soak" run_pytest tests/api tests/soak -m nightly
   check "nightly: lint" lint_all --tidy
   check "nightly: fuzz" run_fuzzers 300
