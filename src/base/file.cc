@@ -5,10 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 namespace unspool {
@@ -18,15 +17,48 @@ Error file_error(const std::string& what, const std::string& path) {
   return {errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kInvalidArgument, what + " " + path + ": " + std::strerror(errno), {}};
 }
 
+// Closes what it holds.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+// A pipe or a device could keep its reader waiting, or reading, for ever: without O_NONBLOCK the open itself waits.
+Result<Descriptor> open_regular_file(const std::string& path, struct stat& info) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return file_error("cannot open", path);
+  if (::fstat(file.get(), &info) != 0) return file_error("cannot stat", path);
+  if (!S_ISREG(info.st_mode)) return invalid_argument("expected a regular file, got something else: " + path);
+  return file;
+}
+
 }  // namespace
 
 Result<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return file_error("cannot open", path);
-  std::ostringstream out;
-  out << in.rdbuf();
-  if (in.bad() || out.fail()) return file_error("cannot read", path);
-  return std::move(out).str();
+  struct stat info {};
+  UNSPOOL_ASSIGN(const Descriptor file, open_regular_file(path, info));
+  std::string text;
+  // The size is a hint: that of a file of /proc is 0.
+  size_t room = static_cast<size_t>(info.st_size) + 1;
+  while (true) {
+    const size_t size = text.size();
+    text.resize(size + room);
+    const ssize_t got = ::read(file.get(), text.data() + size, room);
+    text.resize(size + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    if (got == 0) return text;
+    if (got < 0 && errno != EINTR) return file_error("cannot read", path);
+    room = 64 * 1024;
+  }
 }
 
 bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
@@ -34,11 +66,9 @@ bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) 
 Result<MappedFile> MappedFile::open(const std::string& path) {
   MappedFile file;
   file.path_ = path;
-  file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file.fd_ < 0) return file_error("cannot open", path);
   struct stat info {};
-  if (::fstat(file.fd_, &info) != 0) return file_error("cannot stat", path);
-  if (!S_ISREG(info.st_mode)) return invalid_argument("expected a regular file, got something else: " + path);
+  UNSPOOL_ASSIGN(Descriptor descriptor, open_regular_file(path, info));
+  file.fd_ = descriptor.release();
   file.size_ = static_cast<size_t>(info.st_size);
   if (file.size_ == 0) return file;  // mmap refuses an empty range
   void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, file.fd_, 0);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <exception>
+
 #include "json/json.h"
 #include "json/json_writer.h"
 #include "server/flag_parser.h"
@@ -10,42 +12,63 @@
 namespace unspool {
 namespace {
 
-// A scalar as JSON; YAML tells quoted texts from numbers by their tag.
-void write_json(JsonWriter& w, const YAML::Node& node) {
-  switch (node.Type()) {
-    case YAML::NodeType::Sequence:
-      w.begin_array();
-      for (const YAML::Node& element : node) write_json(w, element);
-      w.end_array();
-      return;
-    case YAML::NodeType::Map:
-      w.begin_object();
-      for (const auto& member : node) {
-        w.key(member.first.Scalar());
-        write_json(w, member.second);
-      }
-      w.end_object();
-      return;
-    case YAML::NodeType::Scalar:
-      if (node.Tag() != "!" && JsonDocument::parse(node.Scalar()).ok()) {
-        w.raw(node.Scalar());
-      } else {
-        w.string(node.Scalar());
-      }
-      return;
-    default:
-      w.null();
+// A YAML value as JSON. Aliases can make a few lines stand for a value without end, so there is a limit to both.
+class JsonOfYaml {
+ public:
+  Result<std::string> convert(const YAML::Node& node) {
+    UNSPOOL_TRY(write(node, 0));
+    return std::move(writer_).str();
   }
-}
+
+ private:
+  static constexpr int kMaxDepth = 64;
+  static constexpr int kMaxNodes = 100000;
+
+  Status write(const YAML::Node& node, int depth) {
+    if (depth > kMaxDepth || ++num_nodes_ > kMaxNodes) return invalid_argument("nested too deep, or too large");
+    switch (node.Type()) {
+      case YAML::NodeType::Sequence:
+        writer_.begin_array();
+        for (const YAML::Node& element : node) UNSPOOL_TRY(write(element, depth + 1));
+        writer_.end_array();
+        break;
+      case YAML::NodeType::Map:
+        writer_.begin_object();
+        for (const auto& member : node) {
+          writer_.key(member.first.Scalar());
+          UNSPOOL_TRY(write(member.second, depth + 1));
+        }
+        writer_.end_object();
+        break;
+      case YAML::NodeType::Scalar:
+        write_scalar(node);
+        break;
+      default:
+        writer_.null();
+    }
+    return {};
+  }
+
+  // YAML tells quoted texts from numbers by their tag.
+  void write_scalar(const YAML::Node& node) {
+    if (node.Tag() != "!" && JsonDocument::parse(node.Scalar()).ok()) {
+      writer_.raw(node.Scalar());
+    } else {
+      writer_.string(node.Scalar());
+    }
+  }
+
+  JsonWriter writer_;
+  int num_nodes_ = 0;
+};
 
 // The words that say on the command line what the file says here.
 Status add_words(const std::string& key, const YAML::Node& value, std::vector<std::string>& words) {
   const std::string flag = "--" + key;
   if (value.IsNull()) return {};
   if (value.IsMap()) {
-    JsonWriter w;
-    write_json(w, value);
-    words.push_back(flag + "=" + std::move(w).str());
+    UNSPOOL_ASSIGN(const std::string json, JsonOfYaml().convert(value));
+    words.push_back(flag + "=" + json);
     return {};
   }
   if (value.IsSequence()) {
@@ -55,15 +78,14 @@ Status add_words(const std::string& key, const YAML::Node& value, std::vector<st
       return name;
     }());
     if (spec != nullptr && spec->kind == FlagKind::kJson) {
-      JsonWriter w;
-      write_json(w, value);
-      words.push_back(flag + "=" + std::move(w).str());
+      UNSPOOL_ASSIGN(const std::string json, JsonOfYaml().convert(value));
+      words.push_back(flag + "=" + json);
       return {};
     }
     if (value.size() == 0) return {};
     words.push_back(flag);
     for (const YAML::Node& element : value) {
-      if (!element.IsScalar()) return invalid_argument(fmt::format("{} takes a list of words", key));
+      if (!element.IsScalar()) return invalid_argument("a list of words is needed");
       words.push_back(element.Scalar());
     }
     return {};
@@ -80,10 +102,16 @@ Result<FlagValues> read_config_file(const std::string& path) {
     const YAML::Node root = YAML::LoadFile(path);
     if (root.IsNull()) return FlagValues();
     if (!root.IsMap()) return invalid_argument(fmt::format("--config {}: a map of flags is needed", path));
-    for (const auto& member : root) UNSPOOL_TRY(add_words(member.first.Scalar(), member.second, words));
+    for (const auto& member : root) {
+      const Status added = add_words(member.first.Scalar(), member.second, words);
+      if (!added.ok()) {
+        return invalid_argument(
+            fmt::format("--config {}: {}: {}", path, member.first.Scalar(), added.error().message));
+      }
+    }
   } catch (const YAML::BadFile&) {
     return invalid_argument(fmt::format("--config {}: cannot be read", path));
-  } catch (const YAML::Exception& error) {
+  } catch (const std::exception& error) {  // the parser's, or the stream's: a directory can be opened, not read
     return invalid_argument(fmt::format("--config {}: {}", path, error.what()));
   }
   auto values = parse_flags(words);

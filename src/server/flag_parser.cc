@@ -237,6 +237,9 @@ FlagValues merge(FlagValues base, const FlagValues& over) {
 
 Result<int64_t> parse_size(std::string_view flag, std::string_view text) {
   const auto refuse = [&] { return invalid_argument(fmt::format("--{} needs a number, not '{}'", flag, text)); };
+  int64_t exact = 0;  // a double would round a large seed
+  const auto whole = std::from_chars(text.data(), text.data() + text.size(), exact);
+  if (whole.ec == std::errc() && whole.ptr == text.data() + text.size()) return exact;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) return refuse();

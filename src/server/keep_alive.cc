@@ -8,7 +8,15 @@
 
 namespace unspool {
 
-KeepAlive::KeepAlive(double interval_s) : interval_s_(interval_s), thread_([this] { run(); }) {}
+namespace {
+
+constexpr double kShortestS = 0.1;  // less would keep a core busy
+constexpr double kLongestS = 1e6;   // what the clock's arithmetic can take
+
+}  // namespace
+
+KeepAlive::KeepAlive(double interval_s)
+    : interval_s_(std::clamp(interval_s, kShortestS, kLongestS)), thread_([this] { run(); }) {}
 
 KeepAlive::~KeepAlive() {
   {

@@ -114,6 +114,10 @@ void read_server(Reader& reader, const FlagValues& values, ServeOptions& out) {
   reader.integer("port", out.port, 0, 65535);
   reader.text("uds", out.unix_socket);
   out.api_keys = values.texts("api-key");
+  // As an unset variable makes it: nobody could ever give that key.
+  if (std::find(out.api_keys.begin(), out.api_keys.end(), "") != out.api_keys.end()) {
+    reader.fail("--api-key must not be empty");
+  }
   reader.text("root-path", out.root_path);
   while (out.root_path.ends_with('/')) out.root_path.pop_back();
   reader.number("shutdown-timeout", out.shutdown_timeout_s);

@@ -94,10 +94,10 @@ int serve_command(const std::vector<std::string>& words) {
       return 0;
     }
   }
-  const auto options = parse_serve_options(words, [](const char* name) -> const char* { return std::getenv(name); });
-  if (!options.ok()) return fail(options.error().message, 2);
-  set_log_level(options->log_level);
   try {
+    const auto options = parse_serve_options(words, [](const char* name) -> const char* { return std::getenv(name); });
+    if (!options.ok()) return fail(options.error().message, 2);
+    set_log_level(options->log_level);
     return serve(*options, started_s);
   } catch (const std::exception& error) {
     return fail(error.what(), 1);

@@ -1,7 +1,9 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 
 #include "base/file.h"
 #include "server/flag_help.h"
@@ -101,6 +103,31 @@ TEST(Options, ConfigFileBelowTheCommandLine) {
   EXPECT_EQ(options.override_generation_config, R"({"top_k":3,"name":"7"})");
   std::ofstream(path) << "no-such-flag: 1\n";
   EXPECT_NE(refusal({"m", "--config", path}).find("no-such-flag"), std::string::npos);
+}
+
+TEST(Options, HostileConfigFiles) {
+  const std::string path = ::testing::TempDir() + "options_test.yaml";
+  std::string doubling = "hf-overrides:\n  a0: &a0 [x, x]\n";
+  for (int i = 1; i < 40; ++i) doubling += fmt::format("  a{0}: &a{0} [*a{1}, *a{1}]\n", i, i - 1);
+  for (const std::string& text :
+       {std::string("hf-overrides: &a\n  x: *a\n"), std::string("hf-overrides: &a [*a]\n"),
+        std::string("&a\nhf-overrides: *a\n"), std::string("api-key: &a [*a]\n"), doubling,
+        "hf-overrides: " + std::string(100000, '['), std::string("a: b: c"), std::string("- x"), std::string("\"")}) {
+    std::ofstream(path) << text;
+    EXPECT_NE(refusal({"m", "--config", path}).find("--config"), std::string::npos) << text.substr(0, 80);
+  }
+  EXPECT_NE(refusal({"m", "--config", ::testing::TempDir()}).find("--config"), std::string::npos);
+}
+
+TEST(Options, WholeNumbersAreExact) {
+  EXPECT_EQ(good({"m", "--seed", "9007199254740993"}).seed, 9007199254740993);
+  EXPECT_EQ(good({"m", "--seed=-9223372036854775808"}).seed, std::numeric_limits<int64_t>::min());
+  EXPECT_NE(refusal({"m", "--seed", "9223372036854775808"}).find("--seed"), std::string::npos);
+}
+
+TEST(Options, AnEmptyApiKeyIsRefused) {
+  EXPECT_NE(refusal({"m", "--api-key", ""}).find("--api-key"), std::string::npos);
+  EXPECT_NE(refusal({"m", "--api-key", "k", ""}).find("--api-key"), std::string::npos);
 }
 
 TEST(Options, Environment) {
