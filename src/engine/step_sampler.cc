@@ -39,9 +39,13 @@ void StepSampler::run(const StepPlan& plan, std::span<Sequence* const> sequences
   for (const Task& task : tasks_) {
     if (task.sample >= 0 ? !draws_[task.slot].finite : prompt_rows_[task.slot].empty()) {
       outcomes_[task.sequence].finite = false;
+      outcomes_[task.sequence].barred = task.sample >= 0 && draws_[task.slot].barred;
     }
   }
-  for (const int i : executor_.non_finite_sequences()) outcomes_[i].finite = false;
+  for (const int i : executor_.non_finite_sequences()) {
+    outcomes_[i].finite = false;
+    outcomes_[i].barred = false;
+  }
 }
 
 void StepSampler::list_tasks(const StepPlan& plan, std::span<Sequence* const> sequences) {

@@ -25,6 +25,7 @@ class StepSampler {
   std::span<SampleResult> draws(int i);
   std::span<PositionLogprobs> prompt_rows(int i);
   bool finite(int i) const { return outcomes_[i].finite; }
+  bool barred(int i) const { return outcomes_[i].barred; }  // not finite by what its own request asks for
 
  private:
   struct Task {
@@ -39,6 +40,7 @@ class StepSampler {
     int first_prompt_row = 0;
     int num_prompt_rows = 0;
     bool finite = true;
+    bool barred = false;
   };
 
   void list_tasks(const StepPlan& plan, std::span<Sequence* const> sequences);

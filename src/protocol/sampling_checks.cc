@@ -17,6 +17,8 @@ namespace {
 constexpr size_t kMaxLogprobTokenIds = 128;
 constexpr size_t kMaxLogitBiasEntries = 1024;
 constexpr size_t kMaxAllowedTokenIds = 1024;
+// A message is no place for thousands.
+constexpr size_t kMaxNamedValues = 100;
 
 std::string number(double value) {
   return python::repr(value);
@@ -91,7 +93,7 @@ MaybeError check_additions(const SamplingFields& f) {
 std::vector<int64_t> outside_vocabulary(std::span<const int64_t> ids, int64_t vocab_size) {
   std::vector<int64_t> bad;
   std::copy_if(ids.begin(), ids.end(), std::back_inserter(bad), [&](int64_t id) { return id < 0 || id >= vocab_size; });
-  if (bad.size() > 100) bad.resize(100);  // a message is no place for thousands
+  if (bad.size() > kMaxNamedValues) bad.resize(kMaxNamedValues);
   return bad;
 }
 
@@ -141,10 +143,8 @@ MaybeError check_allowed_ids(const SamplingFields& f, const ServingConfig& confi
   return invalid_parameter("allowed_token_ids contains out-of-vocab token id!", "allowed_token_ids", python::repr(bad));
 }
 
-// Allowed ids that other parameters bar altogether leave nothing to draw. What bars them only sometimes fails in the
-// sampler.
-MaybeError check_something_is_left(const SamplingFields& f, const SamplingParams& params) {
-  if (!params.allowed_token_ids) return std::nullopt;
+// Parameters that bar every id altogether leave nothing to draw. What bars them only sometimes fails in the sampler.
+MaybeError check_something_is_left(const SamplingFields& f, const SamplingParams& params, int64_t vocab_size) {
   std::unordered_set<int32_t> barred;
   for (const auto& word : params.bad_words_token_ids) {
     if (word.size() == 1) barred.insert(word[0]);
@@ -153,6 +153,11 @@ MaybeError check_something_is_left(const SamplingFields& f, const SamplingParams
     barred.insert(params.stop_token_ids.begin(), params.stop_token_ids.end());
     barred.insert(params.extra_eos_token_ids.begin(), params.extra_eos_token_ids.end());
     if (params.eos_token_id) barred.insert(*params.eos_token_id);
+  }
+  if (!params.allowed_token_ids) {
+    const auto rows = std::count_if(barred.begin(), barred.end(), [&](int32_t id) { return id < vocab_size; });
+    if (rows < vocab_size) return std::nullopt;
+    return bad_request("No token is left to generate: bad_words or min_tokens bar them all.");
   }
   const auto& allowed = *params.allowed_token_ids;
   if (!std::all_of(allowed.begin(), allowed.end(), [&](int32_t id) { return barred.contains(id); }))
@@ -226,7 +231,9 @@ std::optional<int> narrow(const std::optional<int64_t>& value) {
 
 MaybeError check_sampling_ranges(const SamplingFields& f, const ServingConfig& config) {
   if (!f.bad_logit_bias_keys.empty()) {
-    const std::string keys = python::repr(f.bad_logit_bias_keys);
+    auto bad = f.bad_logit_bias_keys;
+    if (bad.size() > kMaxNamedValues) bad.resize(kMaxNamedValues);
+    const std::string keys = python::repr(bad);
     return invalid_parameter("logit_bias contains key(s) that cannot be converted to integer token IDs: " + keys,
                              "logit_bias", keys);
   }
@@ -357,7 +364,7 @@ ApiResult<SamplingParams> to_sampling_params(const SamplingFields& f, const Serv
   p.spaces_between_special_tokens = f.spaces_between_special_tokens;
   p.skip_reading_prefix_cache = f.skip_reading_prefix_cache.value_or(f.prompt_logprobs.has_value());
   if (auto error = tokenize_bad_words(f, config, p)) return *error;
-  if (auto error = check_something_is_left(f, p)) return *error;
+  if (auto error = check_something_is_left(f, p, config.vocab_size)) return *error;
   return p;
 }
 

@@ -96,6 +96,7 @@ SampleResult Sampler::sample(const SampleTask& task, int thread) {
   if (!finite(task.logits)) return result;
   const std::span<const float> values = process(task, s);
   const bool in_place = values.data() == task.logits.data();
+  result.barred = !in_place;
   if (!in_place && !finite(values)) return result;  // a bias or a small temperature can overflow
 
   const bool processed = is_processed(params.logprobs_mode);
@@ -113,6 +114,7 @@ SampleResult Sampler::sample(const SampleTask& task, int thread) {
     if (params.return_kept_mass) result.kept_logprob = kept_logprob(kernels_, s.processed_row, truncation);
   }
   result.finite = result.token_id >= 0;
+  result.barred = result.barred && !result.finite;
   if (!result.finite || !params.logprobs) return result;
 
   ScoredRow scored = {&s.processed_row, {}, {}, is_logits(params.logprobs_mode)};

@@ -27,6 +27,7 @@ struct SampleResult {
   PositionLogprobs logprobs;  // where params->logprobs is set: as outputs.h says
   float kept_logprob = 0.0f;  // where params->return_kept_mass is set
   bool finite = true;         // false: the row held a NaN or +inf, or nothing was left to draw; the request must fail
+  bool barred = false;        // not finite, and not by the model: by what the request does to its logits
 };
 
 // One prompt position: the value and rank of the token that follows, and the best `count` (-1: all).

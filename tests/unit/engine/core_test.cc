@@ -195,6 +195,22 @@ TEST(Core, LogitsThatAreNotFiniteFailTheRequest) {
   }
 }
 
+TEST(Core, WhatItsOwnParametersLeaveNothingForIsItsOwnFault) {
+  CoreHarness harness;
+  EngineRequest request = request_of(random_prompt(5, 1), 8);
+  request.params.allowed_token_ids = {3};
+  request.params.bad_words_token_ids = {{3, 3}};  // bars the second token, so no check of the request alone sees it
+  Record barred;
+  harness.add(barred, std::move(request));
+  Record good;
+  harness.add(good, request_of(random_prompt(5, 2), 4));
+  harness.run();
+  ASSERT_TRUE(barred.error);
+  EXPECT_EQ(barred.error->kind, ErrorKind::kInvalidArgument);
+  EXPECT_FALSE(good.error);
+  EXPECT_EQ(good.samples[0].token_ids.size(), 4u);
+}
+
 TEST(Core, LimitsItsQueue) {
   EngineConfig config = CoreHarness::roomy();
   config.max_num_seqs = 1;

@@ -145,6 +145,12 @@ TEST(Refusals, Contradictions) {
   EXPECT_EQ(complete(barred).error->param, "allowed_token_ids");
   EXPECT_EQ(complete(R"({"prompt":"a","allowed_token_ids":[2],"min_tokens":3})").error->param, "allowed_token_ids");
   EXPECT_FALSE(complete(R"({"prompt":"a","allowed_token_ids":[2,3],"min_tokens":3})").error);
+  ServingConfig small = config();
+  small.vocab_size = 4;
+  EXPECT_TRUE(complete(R"({"prompt":[1],"stop_token_ids":[0,1,3],"min_tokens":3})", small).lazy);
+  EXPECT_FALSE(complete(R"({"prompt":[1],"stop_token_ids":[0,1],"min_tokens":3})", small).error);
+  small.eos_token_id = 9;  // a tokenizer may know more ids than the model
+  EXPECT_FALSE(complete(R"({"prompt":[1],"stop_token_ids":[0,1,3],"min_tokens":3})", small).error);
 }
 
 TEST(Refusals, HostileBodiesStayBounded) {

@@ -159,6 +159,7 @@ TEST(Sampler, NonFiniteRowsFailInEveryMode) {
         params.allowed_token_ids = {1, 2};  // does not hide it
         const SampleResult result = sample_row(logits, params);
         EXPECT_FALSE(result.finite);
+        EXPECT_FALSE(result.barred);
         EXPECT_EQ(result.token_id, -1);
         EXPECT_TRUE(result.logprobs.empty());
       }
@@ -174,10 +175,12 @@ TEST(Sampler, NothingLeftToDrawFails) {
     EXPECT_FALSE(sample_row(Values(300, -kInfinity), params).finite);
     params.allowed_token_ids = {7};
     EXPECT_TRUE(sample_row(Values(300, 0.0f), params).finite);
+    EXPECT_FALSE(sample_row(Values(300, 0.0f), params).barred);
     params.min_tokens = 1;
     params.stop_token_ids = {7};
     const SampleResult result = sample_row(Values(300, 0.0f), params);
     EXPECT_FALSE(result.finite);
+    EXPECT_TRUE(result.barred);
     EXPECT_EQ(result.token_id, -1);
   }
 }
