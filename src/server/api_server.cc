@@ -18,6 +18,9 @@ namespace {
 
 // Two: a reply of thousands of log-probs must not hold up everybody's tokens.
 constexpr int kReplyThreads = 2;
+// A body of this size takes some tenths of a second to read and tokenize; ten megabytes take seconds.
+constexpr size_t kLargeBodyBytes = 256 * 1024;
+constexpr int kLargeRequestThreads = 2;
 
 http::ServerOptions http_options(const ServeOptions& options) {
   http::ServerOptions out;
@@ -37,6 +40,15 @@ RequestHeaders read_headers(const http::HttpRequest& request) {
   headers.data_parallel_rank = number("x-data-parallel-rank");
   headers.priority = number("x-vllm-priority");
   return headers;
+}
+
+// Off the sockets' threads an exception has nobody above it. The responder goes, and that answers 500.
+void handle(const http::Handler& handler, http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+  try {
+    handler(std::move(request), std::move(responder));
+  } catch (const std::exception& error) {
+    log_error("a large request failed: {}", error.what());
+  }
 }
 
 void answer(http::Responder& responder, ApiResult<std::string> body) {
@@ -70,6 +82,7 @@ ApiServer::ApiServer(ServingContext& context)
       config_(context.protocol),
       http_metrics_(context.metrics, context.options.access_log),
       workers_(kReplyThreads),
+      large_requests_(kLargeRequestThreads),
       http_(http_options(context.options)) {
   const ServeOptions& options = context.options;
   if (options.keep_alive_interval_s > 0) keep_alive_ = std::make_unique<KeepAlive>(options.keep_alive_interval_s);
@@ -99,7 +112,10 @@ void ApiServer::add_route(std::string method, std::string path, http::Handler ha
                                                                           std::shared_ptr<http::Responder> responder) {
     auto wrapped =
         http_metrics_.measured(request, path, std::move(responder), context_.options.enable_request_id_headers);
-    inner(std::move(request), std::move(wrapped));
+    if (request.body.size() < kLargeBodyBytes) return inner(std::move(request), std::move(wrapped));
+    large_requests_.post([inner, request = std::move(request), wrapped = std::move(wrapped)]() mutable {
+      handle(inner, std::move(request), std::move(wrapped));
+    });
   };
   http_.route(method, path, measured);
   if (!context_.options.root_path.empty()) http_.route(method, context_.options.root_path + path, measured);

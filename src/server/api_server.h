@@ -57,6 +57,7 @@ class ApiServer {
   std::atomic<int> server_load_ = 0;
   ReplyWorkers workers_;
   std::unique_ptr<KeepAlive> keep_alive_;  // null: --sse-keep-alive-interval 0
+  ReplyWorkers large_requests_;            // what the threads of the sockets must not wait for
   http::Server http_;                      // last: its threads stop before anything they use goes
 };
 

@@ -1,4 +1,5 @@
-// A few threads that turn engine outputs into text and hand it to the sockets, so that the engine's thread does not.
+// A few threads for work that others must not wait for: engine outputs become text and leave for the sockets here, not
+// on the engine's thread, and large requests are read here, not on the sockets' threads.
 #pragma once
 
 #include <condition_variable>

@@ -40,3 +40,24 @@ def test_a_megabyte_without_a_break(serve, smollm2, patience):
     status, _, answer = request(serve(smollm2), "POST", "/tokenize", {"prompt": "ab" * 500_000})
     assert status == 200 and answer["count"] > 1000
     assert time.monotonic() - started < 10 * patience
+
+
+def test_large_texts_hold_up_nobody(serve, smollm2, patience):
+    """More of them than there are threads for sockets: they are read elsewhere, so /health answers meanwhile."""
+    import threading
+    import time
+
+    server = serve(smollm2)
+    large = [
+        threading.Thread(target=request, args=(server, "POST", "/tokenize", {"prompt": "ab" * 1_500_000}))
+        for _ in range(4)
+    ]
+    for thread in large:
+        thread.start()
+    slowest = 0.0
+    while any(thread.is_alive() for thread in large):
+        started = time.monotonic()
+        assert request(server, "GET", "/health")[0] == 200
+        slowest = max(slowest, time.monotonic() - started)
+        time.sleep(0.05)
+    assert slowest < 1 * patience
