@@ -12,6 +12,7 @@
 
 #include "engine/control.h"
 #include "http/server.h"
+#include "server/served_checkpoint.h"
 #include "server/weight_roots.h"
 
 namespace unspool {
@@ -23,7 +24,7 @@ void add_control_routes(const AddRoute& add, EngineControl& control);
 // Versions, checksums, and weight transfer, which is not configured.
 void add_weight_routes(const AddRoute& add, EngineControl& control);
 // /collective_rpc.
-void add_rpc_route(const AddRoute& add, EngineControl& control, WeightRoots roots);
+void add_rpc_route(const AddRoute& add, EngineControl& control, WeightRoots roots, ServedCheckpoint served);
 
 // For --unguarded-dev-routes: whether a path is one of these, or /server_info, which is about more than the control
 // plane.

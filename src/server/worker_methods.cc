@@ -87,6 +87,7 @@ const WorkerMethods::Method WorkerMethods::kMethods[] = {
     {"sleep", &WorkerMethods::sleep},
     {"wake_up", &WorkerMethods::wake_up},
     {"compute_weight_checksums", &WorkerMethods::compute_weight_checksums},
+    {"check_weights_changed", &WorkerMethods::check_weights_changed},
     {"reset_weights", &WorkerMethods::reset_weights},
     {"get_supported_tasks", &WorkerMethods::get_supported_tasks},
     {"list_loras", &WorkerMethods::list_loras},
@@ -126,7 +127,9 @@ void WorkerMethods::reload_weights(const RpcRequest& request, RpcReply reply) co
   arguments.read("weights_path", reload.weights_path, kText);
   arguments.read("is_checkpoint_format", reload.is_checkpoint_format, kFlag);
   if (arguments.error()) return reply(*arguments.error());
-  if (!reload.weights_path.empty()) {
+  if (reload.weights_path.empty()) {
+    reload.weights_path = served_.path;
+  } else {
     const auto path = roots_.resolve(reload.weights_path);
     if (!path.ok()) return reply(path.error());
     reload.weights_path = *path;
@@ -163,6 +166,16 @@ void WorkerMethods::compute_weight_checksums(const RpcRequest&, RpcReply reply) 
   control_.weight_checksums([reply](Result<WeightChecksums> done) {
     if (!done.ok()) return reply(command_error("collective_rpc", done.error()));
     reply(checksums_object(worker_checksums(*done)));
+  });
+}
+
+// Trainers ask it after their first update.
+void WorkerMethods::check_weights_changed(const RpcRequest&, RpcReply reply) const {
+  control_.weight_checksums([reply, served = served_](Result<WeightChecksums> done) {
+    if (!done.ok()) return reply(command_error("collective_rpc", done.error()));
+    const auto changed = served.differs(*done);
+    if (!changed.ok()) return reply(from_engine_error(changed.error()));
+    reply(std::string(*changed ? "\"True\"" : "\"False\""));
   });
 }
 

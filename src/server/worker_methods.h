@@ -7,6 +7,7 @@
 #include "engine/control.h"
 #include "protocol/api_error.h"
 #include "protocol/control_request.h"
+#include "server/served_checkpoint.h"
 #include "server/weight_roots.h"
 
 namespace unspool {
@@ -17,7 +18,9 @@ using RpcReply = std::function<void(ApiResult<std::string> result)>;
 
 class WorkerMethods {
  public:
-  WorkerMethods(EngineControl& control, WeightRoots roots) : control_(control), roots_(std::move(roots)) {}
+  // `served`: what reload_weights loads where it is told nothing, whatever was loaded in between.
+  WorkerMethods(EngineControl& control, WeightRoots roots, ServedCheckpoint served)
+      : control_(control), roots_(std::move(roots)), served_(std::move(served)) {}
   void call(const RpcRequest& request, RpcReply reply) const;
 
  private:
@@ -28,6 +31,7 @@ class WorkerMethods {
   void sleep(const RpcRequest& request, RpcReply reply) const;
   void wake_up(const RpcRequest& request, RpcReply reply) const;
   void compute_weight_checksums(const RpcRequest& request, RpcReply reply) const;
+  void check_weights_changed(const RpcRequest& request, RpcReply reply) const;
   void reset_weights(const RpcRequest& request, RpcReply reply) const;
   void get_supported_tasks(const RpcRequest& request, RpcReply reply) const;
   void list_loras(const RpcRequest& request, RpcReply reply) const;
@@ -38,6 +42,7 @@ class WorkerMethods {
 
   EngineControl& control_;
   const WeightRoots roots_;
+  const ServedCheckpoint served_;
 };
 
 }  // namespace unspool

@@ -102,7 +102,8 @@ struct DevServer {
     };
     add_control_routes(add, control);
     add_weight_routes(add, control);
-    add_rpc_route(add, control, WeightRoots(std::move(weight_directories)));
+    add_rpc_route(add, control, WeightRoots(std::move(weight_directories)),
+                  {UNSPOOL_TEST_DATA "/models/llama-gqa-tied"});
   }
 
   // `target` may have a query.

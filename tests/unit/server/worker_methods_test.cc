@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/sha256.h"
 #include "fake_control.h"
+#include "weights/checkpoint.h"
 
 namespace unspool {
 namespace {
@@ -29,8 +31,9 @@ TEST(CollectiveRpc, MethodsReachTheEngine) {
        }) {
     EXPECT_EQ(server.rpc(body), R"(200 {"results":[null]})") << body;
   }
-  EXPECT_EQ(server.control.calls, (Calls{"reload '' true", "reload '/d' false", "reload '/d' true", "sleep 2 0",
-                                         "sleep 0 0", "wake all", "wake weights", "zero"}));
+  EXPECT_EQ(server.control.calls,
+            (Calls{"reload '" UNSPOOL_TEST_DATA "/models/llama-gqa-tied' true", "reload '/d' false", "reload '/d' true",
+                   "sleep 2 0", "sleep 0 0", "wake all", "wake weights", "zero"}));
 }
 
 TEST(CollectiveRpc, Results) {
@@ -40,6 +43,24 @@ TEST(CollectiveRpc, Results) {
   EXPECT_EQ(server.rpc(R"({"method":"report_device_id"})"), R"(200 {"results":["cpu"]})");
   EXPECT_EQ(server.rpc(R"({"method":"compute_weight_checksums"})"),
             R"(200 {"results":[{"dp0:pp0:pcp0:tp0:a.weight":"aa","dp0:pp0:pcp0:tp0:b.weight":"bb"}]})");
+}
+
+TEST(CollectiveRpc, WeightsThatChanged) {
+  DevServer server;
+  const std::string ask = R"({"method":"check_weights_changed"})";
+  EXPECT_EQ(server.rpc(ask), R"(200 {"results":["True"]})") << "names that the checkpoint does not have";
+  const auto checkpoint = Checkpoint::open(UNSPOOL_TEST_DATA "/models/llama-gqa-tied");
+  ASSERT_TRUE(checkpoint.ok());
+  server.control.checksums.clear();
+  for (const std::string& name : checkpoint->names()) {
+    const auto bytes = checkpoint->find(name)->bytes;
+    Sha256 hash;
+    hash.add(bytes.data(), bytes.size());
+    server.control.checksums[name] = hash.hex();
+  }
+  EXPECT_EQ(server.rpc(ask), R"(200 {"results":["False"]})");
+  server.control.checksums.begin()->second = "0";
+  EXPECT_EQ(server.rpc(ask), R"(200 {"results":["True"]})");
 }
 
 TEST(CollectiveRpc, Refusals) {
@@ -109,7 +130,8 @@ TEST_F(WeightRootsTest, TheEngineGetsWhatWasChecked) {
   EXPECT_TRUE(reload("alias/model").starts_with("200 "));
   EXPECT_TRUE(server.rpc(R"({"method":"reload_weights"})").starts_with("200 ")) << "the served checkpoint";
   const std::string real = fs::canonical(top_ / "in/model").string();
-  EXPECT_EQ(server.control.calls, (Calls{fmt::format("reload '{}' true", real), "reload '' true"}));
+  EXPECT_EQ(server.control.calls, (Calls{fmt::format("reload '{}' true", real),
+                                         "reload '" UNSPOOL_TEST_DATA "/models/llama-gqa-tied' true"}));
 }
 
 }  // namespace
