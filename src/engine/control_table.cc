@@ -1,6 +1,6 @@
-// The table of engine_state.h. Rows are commands, columns situations, both in the order of their enums.
+// The table of engine_state.h: a row a command, a column a situation, in the order of their enums.
 #include <array>
-#include <initializer_list>
+#include <string_view>
 
 #include "engine/engine_state.h"
 
@@ -8,176 +8,72 @@ namespace unspool {
 
 namespace {
 
-using enum Situation;
-
-constexpr Cell done(Situation next) {
-  return {Outcome::kDone, next};
-}
-constexpr Cell drained(Situation next) {
-  return {Outcome::kDrained, next};
-}
-constexpr Cell nothing(Situation next) {
-  return {Outcome::kNothing, next};
-}
-constexpr Cell waits(Situation next) {
-  return {Outcome::kWaits, next};
-}
-constexpr Cell conflict(Situation next) {
-  return {Outcome::kConflict, next};
-}
-constexpr Cell internal(Situation next) {
-  return {Outcome::kInternal, next};
-}
-constexpr Cell unavailable(Situation next) {
-  return {Outcome::kUnavailable, next};
-}
-
-using Row = std::array<Cell, kNumSituations>;
-
-// The commands that leave the engine where it is, in every situation alike but for those named.
-constexpr Row everywhere() {
-  Row row{};
-  for (int i = 0; i < kNumSituations; ++i) row[i] = done(static_cast<Situation>(i));
-  row[static_cast<int>(kFailed)] = unavailable(kFailed);
-  return row;
-}
-
-constexpr Row without(Row row, std::initializer_list<Cell> cells) {
-  for (const Cell& cell : cells) row[static_cast<int>(cell.next)] = cell;
-  return row;
-}
-
-constexpr Row where_weights_are_awake() {
-  return without(everywhere(),
-                 {conflict(kWeightsAsleep1), conflict(kWeightsAsleep2), conflict(kAsleep1), conflict(kAsleep2)});
-}
-
-constexpr Row pause(Cell from_awake) {
-  Row row = everywhere();
-  for (const Situation s : {kAwake, kPausedNew, kPausedAll, kDraining}) row[static_cast<int>(s)] = from_awake;
-  return row;
-}
-
-constexpr Row pause_wait() {
-  Row row = everywhere();
-  for (const Situation s : {kAwake, kPausedNew, kPausedAll, kDraining, kUpdateOpen}) {
-    row[static_cast<int>(s)] = drained(s == kUpdateOpen ? kUpdateOpen : kPausedNew);
-  }
-  return row;
-}
-
-constexpr Row wake(Cell discarded, Cell update_open, Cell update_open_kv, Cell kv, Cell kv_discarded, Cell weights_1,
-                   Cell weights_2, Cell asleep_1, Cell asleep_2) {
-  return {nothing(kAwake), done(kAwake), done(kAwake), done(kAwake), discarded, update_open,         update_open_kv, kv,
-          kv_discarded,    weights_1,    weights_2,    asleep_1,     asleep_2,  unavailable(kFailed)};
-}
-
-constexpr Row sleep(Cell usable, Cell weights_asleep_1) {
-  return {usable,
-          usable,
-          usable,
-          usable,
-          done(kAsleep2),
-          usable,
-          usable,
-          usable,
-          done(kAsleep2),
-          weights_asleep_1,
-          done(kAsleep2),
-          nothing(kAsleep1),
-          nothing(kAsleep2),
-          unavailable(kFailed)};
-}
-
-constexpr Row release_kv_cache() {
-  Row row = everywhere();
-  for (int i = 0; i < static_cast<int>(kFailed); ++i) row[i] = internal(static_cast<Situation>(i));
-  row[static_cast<int>(kPausedNew)] = done(kKvCacheAsleep);
-  row[static_cast<int>(kPausedAll)] = done(kKvCacheAsleep);
-  return row;
-}
-
-constexpr Row reload_weights() {
-  Row row = without(where_weights_are_awake(), {conflict(kUpdateOpen), conflict(kUpdateOpenKvAsleep)});
-  row[static_cast<int>(kDiscarded)] = done(kAwake);
-  row[static_cast<int>(kKvCacheAsleepDiscarded)] = done(kKvCacheAsleep);
-  return row;
-}
-
-constexpr Row resume() {
-  return {nothing(kAwake),
-          done(kAwake),
-          done(kAwake),
-          done(kAwake),
-          done(kDiscarded),
-          done(kUpdateOpen),
-          conflict(kUpdateOpenKvAsleep),
-          conflict(kKvCacheAsleep),
-          conflict(kKvCacheAsleepDiscarded),
-          conflict(kWeightsAsleep1),
-          conflict(kWeightsAsleep2),
-          conflict(kAsleep1),
-          conflict(kAsleep2),
-          unavailable(kFailed)};
-}
-
-constexpr Row abort_requests() {
-  Row row = everywhere();
-  row[static_cast<int>(kDraining)] = done(kPausedNew);
-  return row;
-}
-
-constexpr Row wake_unknown() {
-  Row row = everywhere();
-  for (int i = 0; i < static_cast<int>(kFailed); ++i) row[i] = nothing(static_cast<Situation>(i));
-  return row;
-}
-
-constexpr Row request() {
-  Row row = everywhere();
-  for (int i = static_cast<int>(kPausedNew); i < static_cast<int>(kFailed); ++i) {
-    row[i] = waits(static_cast<Situation>(i));
-  }
-  return without(row, {unavailable(kDiscarded), done(kUpdateOpen), internal(kFailed)});
-}
-
-constexpr std::array<Row, kNumCommands> kTable = {
-    /* pause mode=abort */ pause(done(kPausedNew)),
-    /* pause mode=wait */ pause_wait(),
-    /* pause mode=keep */ pause(done(kPausedAll)),
-    /* resume */ resume(),
-    /* sleep level=0 */ pause(done(kPausedNew)),
-    /* sleep level=1 */ sleep(done(kAsleep1), done(kAsleep1)),
-    /* sleep level=2 */ sleep(done(kAsleep2), done(kAsleep1)),
-    /* wake all */
-    wake(done(kDiscarded), done(kUpdateOpen), done(kUpdateOpen), done(kAwake), done(kDiscarded), done(kAwake),
-         done(kDiscarded), done(kAwake), done(kDiscarded)),
-    /* wake weights */
-    wake(done(kDiscarded), done(kUpdateOpen), nothing(kUpdateOpenKvAsleep), nothing(kKvCacheAsleep),
-         nothing(kKvCacheAsleepDiscarded), done(kAwake), done(kDiscarded), done(kKvCacheAsleep),
-         done(kKvCacheAsleepDiscarded)),
-    /* wake kv_cache */
-    wake(done(kDiscarded), done(kUpdateOpen), done(kUpdateOpen), done(kAwake), done(kDiscarded),
-         nothing(kWeightsAsleep1), nothing(kWeightsAsleep2), done(kWeightsAsleep1), done(kWeightsAsleep2)),
-    /* wake scheduling */
-    wake(done(kDiscarded), done(kUpdateOpen), nothing(kUpdateOpenKvAsleep), nothing(kKvCacheAsleep),
-         nothing(kKvCacheAsleepDiscarded), nothing(kWeightsAsleep1), nothing(kWeightsAsleep2), nothing(kAsleep1),
-         nothing(kAsleep2)),
-    /* wake unknown tag */ wake_unknown(),
-    /* release_kv_cache_memory */ release_kv_cache(),
-    /* reset_prefix_cache */ everywhere(),
-    /* abort_requests */ abort_requests(),
-    /* update_weight_version */ everywhere(),
-    /* reload_weights */ reload_weights(),
-    /* weight_checker checksum */ where_weights_are_awake(),
-    /* weight_checker reset */ where_weights_are_awake(),
-    /* a new request */ request(),
+// An outcome, and after a dash the situation it leads to; without one it stays.
+//   ok done, dr done once drained, -- nothing to do, wt waits, cf conflict, in internal, un unavailable
+// clang-format off
+constexpr std::array<std::string_view, kNumCommands> kTable = {
+    // aw  pn    pa    dr    di    uo    uk    ka    kd    w1    w2    a1    a2    fa
+    "ok-pn ok    ok-pn ok-pn ok    ok    ok    ok    ok    ok    ok    ok    ok    un   ",  // pause mode=abort
+    "dr-pn dr    dr-pn dr-pn ok    dr    ok    ok    ok    ok    ok    ok    ok    un   ",  // pause mode=wait
+    "ok-pa ok-pa ok    ok-pa ok    ok    ok    ok    ok    ok    ok    ok    ok    un   ",  // pause mode=keep
+    "--    ok-aw ok-aw ok-aw ok    ok    cf    cf    cf    cf    cf    cf    cf    un   ",  // resume
+    "ok-pn ok    ok-pn ok-pn ok    ok    ok    ok    ok    ok    ok    ok    ok    un   ",  // sleep level=0
+    "ok-a1 ok-a1 ok-a1 ok-a1 ok-a2 ok-a1 ok-a1 ok-a1 ok-a2 ok-a1 ok-a2 --    --    un   ",  // sleep level=1
+    "ok-a2 ok-a2 ok-a2 ok-a2 ok-a2 ok-a2 ok-a2 ok-a2 ok-a2 ok-a1 ok-a2 --    --    un   ",  // sleep level=2
+    "--    ok-aw ok-aw ok-aw ok    ok    ok-uo ok-aw ok-di ok-aw ok-di ok-aw ok-di un   ",  // wake_up
+    "--    ok-aw ok-aw ok-aw ok    ok    --    --    --    ok-aw ok-di ok-ka ok-kd un   ",  // wake_up weights
+    "--    ok-aw ok-aw ok-aw ok    ok    ok-uo ok-aw ok-di --    --    ok-w1 ok-w2 un   ",  // wake_up kv_cache
+    "--    ok-aw ok-aw ok-aw ok    ok    --    --    --    --    --    --    --    un   ",  // wake_up scheduling
+    "--    --    --    --    --    --    --    --    --    --    --    --    --    un   ",  // wake_up, unknown tag
+    "in    ok-ka ok-ka in    in    in    in    in    in    in    in    in    in    un   ",  // release_kv_cache_memory
+    "ok    ok    ok    ok    ok    ok    ok    ok    ok    ok    ok    ok    ok    un   ",  // reset_prefix_cache
+    "ok    ok    ok    ok-pn ok    ok    ok    ok    ok    ok    ok    ok    ok    un   ",  // abort_requests
+    "ok    ok    ok    ok    ok    ok    ok    ok    ok    ok    ok    ok    ok    un   ",  // update_weight_version
+    "ok    ok    ok    ok    ok-aw cf    cf    ok    ok-ka cf    cf    cf    cf    un   ",  // reload_weights
+    "ok    ok    ok    ok    ok    ok    ok    ok    ok    cf    cf    cf    cf    un   ",  // weight_checker checksum
+    "ok    ok    ok    ok    ok    ok    ok    ok    ok    cf    cf    cf    cf    un   ",  // weight_checker reset
+    "ok    wt    wt    wt    un    ok    wt    wt    wt    wt    wt    wt    wt    in   ",  // a request
 };
+// clang-format on
+
+constexpr size_t kCellWidth = 6;
+constexpr std::string_view kOutcomes = "ok dr -- wt cf in un ";
+constexpr std::string_view kSituations = "aw pn pa dr di uo uk ka kd w1 w2 a1 a2 fa ";
+constexpr size_t kNone = std::string_view::npos;
+
+constexpr size_t index_in(std::string_view names, std::string_view name) {
+  const size_t at = names.find(name);
+  return at == kNone || at % 3 != 0 ? kNone : at / 3;
+}
+
+constexpr std::string_view text_of(size_t command, size_t situation) {
+  return kTable[command].substr(situation * kCellWidth, kCellWidth - 1);
+}
+
+constexpr size_t next_of(size_t command, size_t situation) {
+  const std::string_view text = text_of(command, situation);
+  return text[2] == '-' ? index_in(kSituations, text.substr(3)) : situation;
+}
+
+constexpr bool well_formed() {
+  for (size_t command = 0; command < kNumCommands; ++command) {
+    if (kTable[command].size() != kNumSituations * kCellWidth - 1) return false;
+    for (size_t situation = 0; situation < kNumSituations; ++situation) {
+      if (index_in(kOutcomes, text_of(command, situation).substr(0, 2)) == kNone) return false;
+      if (next_of(command, situation) == kNone) return false;
+    }
+  }
+  return true;
+}
+static_assert(well_formed());
 
 }  // namespace
 
 Cell control_cell(Command command, Situation situation) {
-  return kTable[static_cast<size_t>(command)][static_cast<size_t>(situation)];
+  const auto row = static_cast<size_t>(command);
+  const auto column = static_cast<size_t>(situation);
+  return {static_cast<Outcome>(index_in(kOutcomes, text_of(row, column).substr(0, 2))),
+          static_cast<Situation>(next_of(row, column))};
 }
 
 }  // namespace unspool

@@ -89,7 +89,7 @@ void EngineState::fall_asleep(bool kept) {
 
 void EngineState::wake_weights() {
   weights_asleep_ = false;
-  weights_discarded_ = !weights_kept_;
+  if (!weights_kept_) weights_discarded_ = true;
 }
 
 std::vector<std::string> EngineState::validate() const {
