@@ -2,6 +2,7 @@
 // Every operation's arithmetic is fixed by docs/numerics.md; how it is split over rows, columns and threads is the backend's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -25,7 +26,15 @@ class Matrix {
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
   DType dtype() const { return dtype_; }
-  virtual size_t size_bytes() const = 0;
+  virtual size_t size_bytes() const = 0;  // of its memory, whether it is there or not
+
+  // Gives the memory back to the operating system; allocate() gives zeros.
+  virtual void release() = 0;
+  virtual Status allocate() = 0;
+  // The weights as the backend has them, for a copy that comes back to the same matrix. Empty while released.
+  virtual std::span<std::byte> storage() = 0;
+  // Rows [first, first + count), row-major in dtype(): the bits that were loaded. Any number of threads at once.
+  virtual void read_rows(int64_t first, int64_t count, void* out) const = 0;
 
  protected:
   Matrix(int64_t rows, int64_t columns, DType dtype) : rows_(rows), columns_(columns), dtype_(dtype) {}
@@ -64,6 +73,12 @@ class KvCache {
   const KvCacheShape& shape() const { return shape_; }
   virtual void zero_blocks(std::span<const int32_t> blocks) = 0;
   virtual void copy_block(int32_t from, int32_t to) = 0;
+
+  // Gives the memory back to the operating system; restore() gives zeros.
+  virtual void release() = 0;
+  virtual Status restore() = 0;
+  virtual bool is_released() const = 0;
+  virtual size_t resident_bytes() const = 0;  // what was touched of it
 
  protected:
   explicit KvCache(const KvCacheShape& shape) : shape_(shape) {}

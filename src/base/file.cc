@@ -42,6 +42,10 @@ Result<Descriptor> open_regular_file(const std::string& path, struct stat& info)
   return file;
 }
 
+int64_t modified_ns(const struct stat& info) {
+  return info.st_mtim.tv_sec * int64_t{1'000'000'000} + info.st_mtim.tv_nsec;
+}
+
 }  // namespace
 
 Result<std::string> read_file(const std::string& path) {
@@ -70,6 +74,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   UNSPOOL_ASSIGN(Descriptor descriptor, open_regular_file(path, info));
   file.fd_ = descriptor.release();
   file.size_ = static_cast<size_t>(info.st_size);
+  file.modified_ns_ = modified_ns(info);
   if (file.size_ == 0) return file;  // mmap refuses an empty range
   void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, file.fd_, 0);
   if (data == MAP_FAILED) return file_error("cannot map", path);
@@ -84,12 +89,18 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(modified_ns_, other.modified_ns_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(data_, size_);
   if (fd_ >= 0) ::close(fd_);
+}
+
+bool MappedFile::has_changed() const {
+  struct stat info {};
+  return ::fstat(fd_, &info) != 0 || static_cast<size_t>(info.st_size) != size_ || modified_ns(info) != modified_ns_;
 }
 
 void MappedFile::drop_pages() const {

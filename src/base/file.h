@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -24,6 +25,9 @@ class MappedFile {
   const std::string& path() const { return path_; }
   // Gives the resident pages of the mapping back to the operating system; they are read again when touched.
   void drop_pages() const;
+  // The file itself was written to since it was opened. One that was replaced by another of its name was not: the mapping
+  // keeps what it has.
+  bool has_changed() const;
 
  private:
   MappedFile() = default;
@@ -31,6 +35,7 @@ class MappedFile {
   int fd_ = -1;
   std::byte* data_ = nullptr;
   size_t size_ = 0;
+  int64_t modified_ns_ = 0;
 };
 
 }  // namespace unspool

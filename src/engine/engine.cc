@@ -10,6 +10,8 @@
 
 #include "base/ids.h"
 #include "base/log.h"
+#include "engine/control_client.h"
+#include "engine/control_plane.h"
 #include "engine/engine_core.h"
 #include "threading/thread_pool.h"
 
@@ -18,7 +20,7 @@ namespace unspool {
 namespace {
 
 // What the engine thread is asked to do between two steps. Copyable, as std::function is.
-using Command = std::function<void(EngineCore&)>;
+using Message = std::function<void(EngineCore&)>;
 
 constexpr double kLongestWaitS = 1e6;  // what the clock's arithmetic can take
 
@@ -33,20 +35,27 @@ void refuse(const OutputSink& sink) {
 
 struct Engine::Impl {
   Impl(EngineConfig config, EngineDependencies dependencies)
-      : core(std::move(config), std::move(dependencies), random_u64()), thread([this] { run(); }) {}
+      : core(std::move(config), dependencies, random_u64()),
+        control(core, dependencies),
+        client([this](ControlClient::Message message) { return post_to_control(std::move(message)); }, control),
+        thread([this] { run(); }) {}
 
-  void post(Command command) {
+  bool post(Message message) {
     {
       std::lock_guard lock(mutex);
-      if (stopped) return;
-      inbox.push_back(std::move(command));
+      if (stopped) return false;
+      inbox.push_back(std::move(message));
     }
     wake.notify_one();
+    return true;
+  }
+  bool post_to_control(ControlClient::Message message) {
+    return post([this, message = std::move(message)](EngineCore&) { message(control); });
   }
 
   void run() {
     FloatModeGuard mode;
-    std::vector<Command> commands;
+    std::vector<Message> messages;
     while (true) {
       {
         std::unique_lock lock(mutex);
@@ -58,20 +67,22 @@ struct Engine::Impl {
           if (inbox.empty()) return;
           idle = false;
         }
-        commands.swap(inbox);
+        messages.swap(inbox);
       }
-      turn(commands);
-      commands.clear();
+      turn(messages);
+      messages.clear();
     }
   }
 
-  void turn(const std::vector<Command>& commands) {
-    for (const auto& command : commands) {
-      guarded([&] { command(core); });
+  void turn(const std::vector<Message>& messages) {
+    for (const auto& message : messages) {
+      guarded([&] { message(core); });
+      guarded([this] { control.settle(); });
     }
     guarded([this] {
       if (core.has_work()) core.step();
     });
+    guarded([this] { control.settle(); });
   }
 
   // What throws here is beyond a step's fault: every request fails, and those that come.
@@ -86,16 +97,18 @@ struct Engine::Impl {
     }
   }
 
-  EngineCore core;  // the engine thread's
+  EngineCore core;       // the engine thread's
+  ControlPlane control;  // likewise
+  ControlClient client;
   std::atomic<uint64_t> next_id = 1;
 
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable became_idle;
-  std::vector<Command> inbox;
+  std::vector<Message> inbox;
   bool idle = false;
   bool draining = false;  // takes no more requests
-  bool stopped = false;   // takes no more commands; the thread ends when it has nothing left to do
+  bool stopped = false;   // takes no more messages; the thread ends when it has nothing left to do
 
   std::atomic<int> arriving = 0;  // requests in the inbox
   std::atomic<bool> healthy = true;
@@ -159,6 +172,10 @@ bool Engine::healthy() const {
   return impl_->healthy;
 }
 
+EngineControl& Engine::control() {
+  return impl_->client;
+}
+
 const EngineConfig& Engine::config() const {
   return impl_->core.config();
 }
@@ -169,7 +186,7 @@ void Engine::shutdown(double timeout_s) {
     impl_->draining = true;
     const auto is_idle = [this] { return impl_->idle && impl_->inbox.empty(); };
     impl_->became_idle.wait_for(lock, std::chrono::duration<double>(std::min(timeout_s, kLongestWaitS)), is_idle);
-    if (!impl_->stopped) impl_->inbox.push_back([](EngineCore& core) { core.abort_all(); });
+    if (!impl_->stopped) impl_->inbox.push_back([this](EngineCore&) { impl_->control.shut_down(); });
     impl_->stopped = true;
   }
   impl_->wake.notify_one();

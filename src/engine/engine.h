@@ -11,7 +11,9 @@
 
 namespace unspool {
 
+class EngineControl;
 class MetricsRegistry;
+class ModelMemory;
 class Sampler;
 class StepExecutor;
 class ThreadPool;
@@ -27,11 +29,12 @@ struct EngineConfig {
   int num_blocks = 0;
   bool enable_prefix_caching = true;
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
-  int max_num_queued_reqs = 0;    // 0: no limit
+  int max_num_queued_reqs = 0;        // 0: no limit
   int64_t max_num_queued_tokens = 0;  // 0: no limit
-  int64_t seed = 0;               // --seed: where requests without a seed draw theirs from
-  std::string model_name;         // metrics label
-  bool log_stats = true;          // vllm: metrics
+  int64_t seed = 0;                   // --seed: where requests without a seed draw theirs from
+  std::string model_name;             // metrics label
+  bool log_stats = true;              // vllm: metrics
+  bool enable_sleep_mode = false;     // sleep frees memory; without it, it only pauses
 };
 
 // Collaborators, given once. They outlive the engine.
@@ -41,6 +44,7 @@ struct EngineDependencies {
   ThreadPool* pool = nullptr;
   std::shared_ptr<const Tokenizer> tokenizer;  // null: no text (--skip-tokenizer-init, --tokens-only)
   MetricsRegistry* metrics = nullptr;
+  ModelMemory* memory = nullptr;  // null: sleep frees nothing, and there is nothing to reload
 };
 
 class Engine {
@@ -49,8 +53,8 @@ class Engine {
   ~Engine();  // aborts what is left and joins the thread
 
   // Thread-safe, returns at once. Everything the engine has to say comes through request.sink, refusals included
-  // (an output with `error`, kUnavailable for a full queue); after shutdown() the refusal comes before this returns, on the
-  // caller's thread. Returns the internal id.
+  // (an output with `error`, kUnavailable for a full queue); after shutdown() the refusal comes before this returns, on
+  // the caller's thread. Returns the internal id.
   uint64_t add_request(EngineRequest request);
   // Whether a prompt of that many tokens can ever fit the cache (else the caller answers 400).
   bool fits(int prompt_tokens) const;
@@ -70,8 +74,11 @@ class Engine {
   bool healthy() const;
   const EngineConfig& config() const;
 
+  // Pause, sleep, weights (control.h). Lives as long as the engine.
+  EngineControl& control();
+
   // Takes no more requests (they fail with kUnavailable), waits up to timeout_s for what runs, then aborts it
-  // (clients get abort replies). Idempotent.
+  // (clients get abort replies). What is paused is not waited for. Idempotent.
   void shutdown(double timeout_s);
 
  private:

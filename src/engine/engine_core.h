@@ -10,6 +10,7 @@
 
 #include "engine/engine.h"
 #include "engine/engine_metrics.h"
+#include "engine/engine_state.h"
 #include "engine/output_processor.h"
 #include "engine/step_sampler.h"
 #include "kv_cache/kv_cache_manager.h"
@@ -37,15 +38,29 @@ class EngineCore {
   void drop(uint64_t id);
   void abort(const std::vector<std::string>& external_ids);
   void abort_all();
+  // Requests as /abort_requests counts them: samples, and the request they belong to where there are several.
+  int num_abortable() const;
+
+  // For the control plane, between steps. Whoever changes the state calls state_changed() after.
+  EngineState& state() { return state_; }
+  const EngineState& state() const { return state_; }
+  void state_changed();
+  int num_in_flight() const { return scheduler_.num_in_flight(); }
+  bool holds_mixed_weights() const { return scheduler_.holds_mixed_weights(); }
+  // Running requests give up their keys and values, and nothing computed so far can be hit again.
+  void clear_cache();
+  // The same for prefixes alone; false, and nothing done, while a request holds blocks.
+  bool reset_prefix_cache();
+  // What was computed so far can never be hit again; who runs goes on with it.
+  void weights_changed();
 
   // Plans, computes and commits one step and hands out what came of it. A fault on the way fails the requests of the
   // step. Whatever this throws is a fault of the accounting itself: fail_all() is all that can be done then.
   void step();
-  bool has_work() const { return !failed_ && scheduler_.has_work(); }
+  bool has_work() const { return !state_.failed() && scheduler_.has_work(); }
 
   // Ends every request with an internal error, and refuses all that come. Does not throw.
   void fail_all() noexcept;
-  bool failed() const { return failed_; }
 
   const EngineLoad& load() const { return load_; }
   size_t num_requests() const { return requests_.size(); }
@@ -65,6 +80,7 @@ class EngineCore {
     int num_unfinished = 0;
   };
 
+  static void deliver(const OutputSink& sink, RequestOutput output) noexcept;
   std::optional<Error> refusal(const EngineRequest& request);
   uint64_t seed_for(const SamplingParams& params);
   bool compute(const StepPlan& plan);
@@ -91,14 +107,13 @@ class EngineCore {
   StepSampler sampler_;
   EngineMetrics metrics_;
   EngineLoad load_;
-  std::string weight_version_ = "default";
+  EngineState state_;
 
   std::unordered_map<uint64_t, std::unique_ptr<Live>> requests_;
   std::unordered_multimap<std::string, uint64_t> by_external_id_;
   std::vector<Live*> touched_;  // have an output to hand out
   int64_t num_arrived_ = 0;
   uint64_t num_seeds_drawn_ = 0;
-  bool failed_ = false;
 };
 
 }  // namespace unspool

@@ -48,16 +48,8 @@ void EngineMetrics::declare_gauges(MetricsRegistry& registry, const EngineConfig
                            with(labels_, "reason", reason));
   };
   waiting_for_capacity_ = by_reason("capacity");
-  by_reason("deferred")->set(0);
+  waiting_deferred_ = by_reason("deferred");
   kv_cache_usage_ = &registry.gauge("vllm:kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.", labels_);
-  for (const char* state : {"awake", "weights_offloaded", "discard_all"}) {
-    registry
-        .gauge("vllm:engine_sleep_state",
-               "Engine sleep state; awake = 0 means engine is sleeping; awake = 1 means engine is awake; "
-               "weights_offloaded = 1 means sleep level 1; discard_all = 1 means sleep level 2.",
-               with(labels_, "sleep_state", state))
-        .set(state == std::string("awake") ? 1 : 0);
-  }
   registry
       .gauge("vllm:cache_config_info", "Information of the LLMEngine CacheConfig",
              {{"block_size", std::to_string(config.block_size)},
@@ -66,7 +58,7 @@ void EngineMetrics::declare_gauges(MetricsRegistry& registry, const EngineConfig
               {"prefix_caching_hash_algo", "xxhash"},
               {"engine", "0"}})
       .set(1);
-  set_load(0, 0, 0.0);
+  set_load(0, 0, 0.0, false);
 }
 
 void EngineMetrics::declare_counters(MetricsRegistry& registry) {
@@ -145,11 +137,12 @@ void EngineMetrics::declare_histograms(MetricsRegistry& registry, const EngineCo
       histogram("vllm:request_num_preemptions", "Histogram of preemptions per request.", {1, 2, 3, 4, 5, 10, 20});
 }
 
-void EngineMetrics::set_load(int running, int waiting, double kv_cache_usage) {
+void EngineMetrics::set_load(int running, int waiting, double kv_cache_usage, bool deferred) {
   if (!enabled_) return;
   running_->set(running);
   waiting_->set(waiting);
-  waiting_for_capacity_->set(waiting);
+  waiting_for_capacity_->set(deferred ? 0 : waiting);
+  waiting_deferred_->set(deferred ? waiting : 0);
   kv_cache_usage_->set(kv_cache_usage);
 }
 

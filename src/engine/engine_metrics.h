@@ -17,7 +17,8 @@ class EngineMetrics {
  public:
   EngineMetrics(MetricsRegistry* registry, const EngineConfig& config);
 
-  void set_load(int running, int waiting, double kv_cache_usage);
+  // `deferred`: who waits does not wait for room.
+  void set_load(int running, int waiting, double kv_cache_usage, bool deferred);
   void add_scheduled(const Scheduler::Counters& counters);
   // A step of that many tokens, prompt and drawn ones.
   void observe_step(int num_tokens);
@@ -42,6 +43,7 @@ class EngineMetrics {
   Gauge* running_ = nullptr;
   Gauge* waiting_ = nullptr;
   Gauge* waiting_for_capacity_ = nullptr;
+  Gauge* waiting_deferred_ = nullptr;
   Gauge* kv_cache_usage_ = nullptr;
 
   Counter* prefix_queries_ = nullptr;

@@ -13,56 +13,75 @@ CausalLm::CausalLm(const ModelConfig& config, Backend& backend, const ModelOptio
     : config_(config),
       backend_(backend),
       options_(options),
-      rotary_(inverse_frequencies(config.rope, config.head_dim), options.max_positions) {}
+      rotary_(inverse_frequencies(config.rope, config.head_dim), options.max_positions),
+      weights_(backend, options.dtype) {}
 
-Result<std::unique_ptr<CausalLm>> CausalLm::load(const ModelConfig& config, const Checkpoint& checkpoint, Backend& backend,
-                                                 const ModelOptions& options, const LoadProgress& progress) {
-  WeightLoader weights(checkpoint);
-  LayerLoader loader{backend, weights, options.dtype, progress};
+Result<std::unique_ptr<CausalLm>> CausalLm::load(const ModelConfig& config, const Checkpoint& checkpoint,
+                                                 Backend& backend, const ModelOptions& options,
+                                                 const LoadProgress& progress) {
   std::unique_ptr<CausalLm> model(new CausalLm(config, backend, options));
-  UNSPOOL_ASSIGN(model->embedding_, Linear::load(loader, {{"model.embed_tokens", config.vocab_size}}, config.hidden_size, false));
-  for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
-    UNSPOOL_ASSIGN(Layer layer, model->load_layer(loader, i));
-    model->layers_.push_back(std::move(layer));
-    checkpoint.drop_pages();  // they are packed now: no second copy stays resident
-  }
-  UNSPOOL_ASSIGN(model->final_norm_, loader.vector("model.norm.weight", config.hidden_size));
-  if (config.tie_word_embeddings) {
-    weights.accept_tied("lm_head.weight", "model.embed_tokens.weight");
-  } else {
-    UNSPOOL_ASSIGN(model->head_, Linear::load(loader, {{"lm_head", config.vocab_size}}, config.hidden_size, false));
-  }
-  UNSPOOL_TRY(weights.finish());
-  checkpoint.drop_pages();
-  UNSPOOL_TRY(model->allocate());
+  UNSPOOL_TRY(model->add_weights());
+  UNSPOOL_TRY(model->weights_.check(checkpoint));
+  model->weights_.load(checkpoint, progress);
+  UNSPOOL_TRY(model->allocate_scratch());
   return model;
 }
 
-Result<CausalLm::Layer> CausalLm::load_layer(LayerLoader& loader, int64_t index) const {
+Status CausalLm::add_weights() {
   const ModelConfig& c = config_;
-  const std::string prefix = fmt::format("model.layers.{}.", index), attention = prefix + "self_attn.", mlp = prefix + "mlp.";
+  UNSPOOL_ASSIGN(embedding_, Linear::add(weights_, {{"model.embed_tokens", c.vocab_size}}, c.hidden_size, false));
+  for (int64_t i = 0; i < c.num_hidden_layers; ++i) {
+    UNSPOOL_ASSIGN(Layer layer, add_layer(i));
+    layers_.push_back(layer);
+  }
+  final_norm_ = weights_.add_vector({{"model.norm.weight", c.hidden_size}});
+  head_ = embedding_;
+  if (c.tie_word_embeddings) {
+    weights_.tie("lm_head.weight", "model.embed_tokens.weight");
+  } else {
+    UNSPOOL_ASSIGN(head_, Linear::add(weights_, {{"lm_head", c.vocab_size}}, c.hidden_size, false));
+  }
+  return {};
+}
+
+Result<CausalLm::Layer> CausalLm::add_layer(int64_t index) {
+  const ModelConfig& c = config_;
+  const std::string prefix = fmt::format("model.layers.{}.", index), attention = prefix + "self_attn.",
+                    mlp = prefix + "mlp.";
   const int64_t q_rows = c.num_attention_heads * c.head_dim, kv_rows = c.num_key_value_heads * c.head_dim;
   Layer layer;
-  UNSPOOL_ASSIGN(layer.input_norm, loader.vector(prefix + "input_layernorm.weight", c.hidden_size));
-  UNSPOOL_ASSIGN(layer.qkv, Linear::load(loader, {{attention + "q_proj", q_rows}, {attention + "k_proj", kv_rows}, {attention + "v_proj", kv_rows}},
-                                         c.hidden_size, c.qkv_bias));
+  layer.input_norm = weights_.add_vector({{prefix + "input_layernorm.weight", c.hidden_size}});
+  UNSPOOL_ASSIGN(
+      layer.qkv,
+      Linear::add(weights_,
+                  {{attention + "q_proj", q_rows}, {attention + "k_proj", kv_rows}, {attention + "v_proj", kv_rows}},
+                  c.hidden_size, c.qkv_bias));
   if (c.qk_norm) {
-    UNSPOOL_ASSIGN(layer.q_norm, loader.vector(attention + "q_norm.weight", c.head_dim));
-    UNSPOOL_ASSIGN(layer.k_norm, loader.vector(attention + "k_norm.weight", c.head_dim));
+    layer.q_norm = weights_.add_vector({{attention + "q_norm.weight", c.head_dim}});
+    layer.k_norm = weights_.add_vector({{attention + "k_norm.weight", c.head_dim}});
   }
-  UNSPOOL_ASSIGN(layer.o, Linear::load(loader, {{attention + "o_proj", c.hidden_size}}, q_rows, c.o_bias));
-  UNSPOOL_ASSIGN(layer.post_attention_norm, loader.vector(prefix + "post_attention_layernorm.weight", c.hidden_size));
-  UNSPOOL_ASSIGN(layer.gate, Linear::load(loader, {{mlp + "gate_proj", c.intermediate_size}}, c.hidden_size, c.mlp_bias));
-  UNSPOOL_ASSIGN(layer.up, Linear::load(loader, {{mlp + "up_proj", c.intermediate_size}}, c.hidden_size, c.mlp_bias));
-  UNSPOOL_ASSIGN(layer.down, Linear::load(loader, {{mlp + "down_proj", c.hidden_size}}, c.intermediate_size, c.mlp_bias));
+  UNSPOOL_ASSIGN(layer.o, Linear::add(weights_, {{attention + "o_proj", c.hidden_size}}, q_rows, c.o_bias));
+  layer.post_attention_norm = weights_.add_vector({{prefix + "post_attention_layernorm.weight", c.hidden_size}});
+  UNSPOOL_ASSIGN(layer.gate,
+                 Linear::add(weights_, {{mlp + "gate_proj", c.intermediate_size}}, c.hidden_size, c.mlp_bias));
+  UNSPOOL_ASSIGN(layer.up, Linear::add(weights_, {{mlp + "up_proj", c.intermediate_size}}, c.hidden_size, c.mlp_bias));
+  UNSPOOL_ASSIGN(layer.down,
+                 Linear::add(weights_, {{mlp + "down_proj", c.hidden_size}}, c.intermediate_size, c.mlp_bias));
   return layer;
 }
 
-Status CausalLm::allocate() {
+void CausalLm::release_scratch() {
+  for (Buffer* buffer : {&x_, &qkv_, &attended_, &cos_, &sin_}) buffer->release();
+  for (auto* input : {&normed_, &attended_input_, &gated_, &head_input_}) input->reset();
+}
+
+Status CausalLm::allocate_scratch() {
   const ModelConfig& c = config_;
   const int64_t tokens = options_.max_tokens, q_size = c.num_attention_heads * c.head_dim;
   const int64_t qkv_size = q_size + 2 * c.num_key_value_heads * c.head_dim;
-  auto floats = [tokens](int64_t width) { return Buffer::allocate(static_cast<size_t>(tokens * width) * sizeof(float)); };
+  auto floats = [tokens](int64_t width) {
+    return Buffer::allocate(static_cast<size_t>(tokens * width) * sizeof(float));
+  };
   UNSPOOL_ASSIGN(x_, floats(c.hidden_size));
   UNSPOOL_ASSIGN(qkv_, floats(qkv_size));
   UNSPOOL_ASSIGN(attended_, floats(q_size));
@@ -101,7 +120,8 @@ void CausalLm::forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_
   }
 }
 
-void CausalLm::attend(const Layer& layer, int64_t index, const ModelBatch& batch, KvCache& cache, std::span<uint8_t> non_finite) {
+void CausalLm::attend(const Layer& layer, int64_t index, const ModelBatch& batch, KvCache& cache,
+                      std::span<uint8_t> non_finite) {
   const ModelConfig& c = config_;
   auto* qkv = qkv_.as<float>();
   layer.qkv.forward(backend_, *normed_, qkv, layer.qkv.matrix().rows());
@@ -134,16 +154,9 @@ int64_t CausalLm::keep_logits_rows(const ModelBatch& batch) {
 }
 
 void CausalLm::logits(int first, int count, float* y) {
-  backend_.rms_norm(x_.as<float>() + first * config_.hidden_size, count, final_norm_, static_cast<float>(config_.rms_norm_eps),
-                    *head_input_);
-  backend_.linear(*head_input_, head(), nullptr, false, y, config_.vocab_size);
-}
-
-size_t CausalLm::weight_bytes() const {
-  size_t total = embedding_.matrix().size_bytes() + (head_.has_value() ? head_->matrix().size_bytes() : 0);
-  for (const auto& layer : layers_)
-    for (const Linear* linear : {&layer.qkv, &layer.o, &layer.gate, &layer.up, &layer.down}) total += linear->matrix().size_bytes();
-  return total;
+  backend_.rms_norm(x_.as<float>() + first * config_.hidden_size, count, final_norm_,
+                    static_cast<float>(config_.rms_norm_eps), *head_input_);
+  head_.forward(backend_, *head_input_, y, config_.vocab_size);
 }
 
 }  // namespace unspool

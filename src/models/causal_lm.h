@@ -1,16 +1,15 @@
-// The decoder-only language model of the Llama, Qwen2 and Qwen3 families. They are one stack; where they differ (biases, QK
-// norm, tying) ModelConfig says so.
+// The decoder-only language model of the Llama, Qwen2 and Qwen3 families. They are one stack; where they differ
+// (biases, QK norm, tying) ModelConfig says so.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "backend/backend.h"
 #include "layers/linear.h"
 #include "layers/rotary.h"
+#include "layers/weight_set.h"
 #include "models/model_config.h"
 #include "tensor/buffer.h"
 #include "weights/checkpoint.h"
@@ -37,27 +36,37 @@ struct ModelBatch {
 class CausalLm {
  public:
   // Takes every tensor of the checkpoint; a missing, surplus or mis-shaped one is an error that names it.
-  static Result<std::unique_ptr<CausalLm>> load(const ModelConfig& config, const Checkpoint& checkpoint, Backend& backend,
-                                                const ModelOptions& options, const LoadProgress& progress);
+  static Result<std::unique_ptr<CausalLm>> load(const ModelConfig& config, const Checkpoint& checkpoint,
+                                                Backend& backend, const ModelOptions& options,
+                                                const LoadProgress& progress);
 
   const ModelConfig& config() const { return config_; }
   // Runs the layers; the batch's logits rows are kept for logits(). `non_finite` has an entry a sequence.
   void forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_t> non_finite);
   // Logits of rows [first, first + count) of the last batch's logits_rows: y [count, vocab_size].
   void logits(int first, int count, float* y);
-  size_t weight_bytes() const;
+
+  // The tensors of the checkpoint that it was loaded from, which may be loaded from another one or given back; nothing
+  // may run while they are.
+  WeightSet& weights() { return weights_; }
+  const WeightSet& weights() const { return weights_; }
+  size_t weight_bytes() const { return weights_.size_bytes(); }
+  // A step's activations: given back to the operating system, and made again.
+  void release_scratch();
+  Status allocate_scratch();
 
  private:
   struct Layer {
-    std::vector<float> input_norm, post_attention_norm, q_norm, k_norm;
+    std::span<const float> input_norm, post_attention_norm, q_norm, k_norm;
     Linear qkv, o, gate, up, down;
   };
   CausalLm(const ModelConfig& config, Backend& backend, const ModelOptions& options);
-  Result<Layer> load_layer(LayerLoader& loader, int64_t index) const;
-  Status allocate();
-  const Matrix& head() const { return head_.has_value() ? head_->matrix() : embedding_.matrix(); }
+  // Describes the model's tensors, with memory for them.
+  Status add_weights();
+  Result<Layer> add_layer(int64_t index);
   // x += attention(norm(x)), for `rows` rows; `last` keeps only the rows whose logits are wanted.
-  void attend(const Layer& layer, int64_t index, const ModelBatch& batch, KvCache& cache, std::span<uint8_t> non_finite);
+  void attend(const Layer& layer, int64_t index, const ModelBatch& batch, KvCache& cache,
+              std::span<uint8_t> non_finite);
   // Leaves in x (and in the attention's output) the batch's logits rows alone.
   int64_t keep_logits_rows(const ModelBatch& batch);
 
@@ -65,10 +74,11 @@ class CausalLm {
   Backend& backend_;
   ModelOptions options_;
   RotaryEmbedding rotary_;
+  WeightSet weights_;
   Linear embedding_;
   std::vector<Layer> layers_;
-  std::vector<float> final_norm_;
-  std::optional<Linear> head_;  // absent where tied
+  std::span<const float> final_norm_;
+  Linear head_;  // the embedding where tied
 
   // A step's activations, [max_tokens, ...] floats: the residual stream, q|k|v, the attention's output, the rotation.
   Buffer x_, qkv_, attended_, cos_, sin_;

@@ -52,6 +52,16 @@ ApiResult<JsonDocument> parse_body(const std::string* content_type, std::string_
   return errors.to_api_error();
 }
 
+std::string json_decode_error(std::string_view body, const JsonSyntaxError& error) {
+  const auto position = static_cast<int64_t>(error.position);
+  const std::string_view before = python::first_characters(body, position);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const size_t newline = before.rfind('\n');
+  const int64_t column =
+      newline == std::string_view::npos ? position + 1 : python::length(before.substr(newline + 1)) + 1;
+  return fmt::format("JSON decode error: {}: line {} column {} (char {})", error.message, line, column, position);
+}
+
 MaybeError require_object(const JsonValue& body) {
   if (body.is_object()) return std::nullopt;
   FieldErrors errors;

@@ -12,6 +12,8 @@ namespace unspool {
 
 // `content_type` is null where the client sent none.
 ApiResult<JsonDocument> parse_body(const std::string* content_type, std::string_view body);
+// "JSON decode error: Expecting value: line 1 column 2 (char 1)": how routes that read their body themselves refuse it.
+std::string json_decode_error(std::string_view body, const JsonSyntaxError& error);
 // 400 where the body is not an object, as pydantic words it.
 MaybeError require_object(const JsonValue& body);
 

@@ -101,9 +101,7 @@ ApiResult<std::string> detokenize(const JsonValue& body, const ServingConfig& co
 ApiResult<std::vector<std::string>> parse_abort_request(std::string_view body) {
   JsonSyntaxError syntax;
   const auto document = JsonDocument::parse(body, &syntax);
-  if (!document.ok()) {
-    return framework_error(fmt::format("JSON decode error: {}: char {}", syntax.message, syntax.position));
-  }
+  if (!document.ok()) return framework_error(json_decode_error(body, syntax));
   const JsonValue ids = document->root()["request_ids"];
   if (ids.is_null()) return framework_error("Missing 'request_ids' in request body");
   std::vector<std::string> out;

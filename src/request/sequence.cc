@@ -1,5 +1,7 @@
 #include "request/sequence.h"
 
+#include <utility>
+
 #include "request/request.h"
 
 namespace unspool {
@@ -31,7 +33,8 @@ TokenView Sequence::tokens() const {
 void Sequence::append_token(int32_t token_id, const std::string& version) {
   const int position = static_cast<int>(output_token_ids.size());
   output_token_ids.push_back(token_id);
-  if (weight_versions.empty() || weight_versions.back().version != version) {
+  const bool opens = std::exchange(opens_span, false);
+  if (opens || weight_versions.empty() || weight_versions.back().version != version) {
     weight_versions.push_back({version, position, position});
   }
   weight_versions.back().end = position + 1;

@@ -47,7 +47,7 @@ struct Sequence {
   int num_tokens_to_compute() const { return num_tokens() - num_computed_tokens; }
   bool finished() const { return state == SequenceState::kFinished; }
 
-  // Appends a token drawn under weights `version`.
+  // Appends a token drawn under weights `version`. Spans of one version are one, unless `opens_span` is set.
   void append_token(int32_t token_id, const std::string& version);
 
   Request& request;
@@ -65,6 +65,8 @@ struct Sequence {
   int num_scheduled_tokens = 0;  // in the step being planned or computed
   bool admitted_before = false;
   int num_preemptions = 0;
+  int weights_epoch = 0;    // of the keys and values it holds, or held last
+  bool opens_span = false;  // computed again under other weights: the next token's context is not that of the last
   SequenceTimes times;
 };
 

@@ -22,12 +22,29 @@ int logits_rows_for(int64_t vocab_size) {
 
 ModelRunner::ModelRunner(std::unique_ptr<CausalLm> model, std::unique_ptr<KvCache> cache, int max_logits_rows)
     : model_(std::move(model)), cache_(std::move(cache)), max_logits_rows_(max_logits_rows) {
-  auto buffer = Buffer::allocate(static_cast<size_t>(max_logits_rows) * static_cast<size_t>(vocab_size()) * sizeof(float));
-  UNSPOOL_CHECK(buffer.ok(), "no memory for {} rows of logits", max_logits_rows);
-  logits_ = std::move(*buffer);
+  UNSPOOL_CHECK(allocate_logits().ok(), "no memory for {} rows of logits", max_logits_rows);
+}
+
+Status ModelRunner::allocate_logits() {
+  const auto floats = static_cast<size_t>(max_logits_rows_) * static_cast<size_t>(vocab_size());
+  UNSPOOL_ASSIGN(logits_, Buffer::allocate(floats * sizeof(float)));
+  return {};
+}
+
+void ModelRunner::release_scratch() {
+  model_->release_scratch();
+  logits_.release();
+}
+
+Status ModelRunner::allocate_scratch() {
+  Status status = model_->allocate_scratch();
+  if (status.ok()) status = allocate_logits();
+  if (!status.ok()) release_scratch();
+  return status;
 }
 
 void ModelRunner::execute(const StepPlan& plan) {
+  UNSPOOL_CHECK(!cache_->is_released() && !model_->weights().is_released() && !logits_.empty(), "a step while asleep");
   cache_->zero_blocks(plan.blocks_to_zero);
   for (const auto& [from, to] : plan.blocks_to_copy) cache_->copy_block(from, to);
 

@@ -22,9 +22,17 @@ class ModelRunner final : public StepExecutor {
   std::span<float> logits(int first, int count, int64_t* stride) override;
   int max_logits_rows() const override { return max_logits_rows_; }
 
+  // What may be given back between steps; execute() checks that it is there again.
+  CausalLm& model() { return *model_; }
   const CausalLm& model() const { return *model_; }
+  KvCache& kv_cache() { return *cache_; }
+  // The model's activations and the logits.
+  void release_scratch();
+  Status allocate_scratch();  // on an error nothing of it stays
 
  private:
+  Status allocate_logits();
+
   std::unique_ptr<CausalLm> model_;
   std::unique_ptr<KvCache> cache_;
   int max_logits_rows_;

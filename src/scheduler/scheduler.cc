@@ -25,6 +25,7 @@ void Scheduler::fork(Request& request) {
     Sequence& child = request.sequence(i);
     child.admitted_before = true;
     child.times.first_scheduled_s = parent.times.first_scheduled_s;
+    child.weights_epoch = parent.weights_epoch;
     if (num_running() < config_.max_num_seqs) {
       kv_cache_.fork(parent.blocks, child.blocks);
       child.num_computed_tokens = parent.num_computed_tokens;
@@ -52,9 +53,11 @@ const StepPlan& Scheduler::plan_step(double now_s) {
   in_step_ = true;
   budget_ = config_.max_num_batched_tokens;
   short_of_blocks_ = false;
-  schedule_running(/*decodes=*/true);
-  schedule_running(/*decodes=*/false);
-  admit(now_s);
+  if (pause_ != PauseState::kPausedAll) {
+    schedule_running(/*decodes=*/true);
+    schedule_running(/*decodes=*/false);
+    admit(now_s);
+  }
   fill_plan();
   return plan_;
 }
@@ -107,10 +110,41 @@ void Scheduler::preempt_last() {
   short_of_blocks_ = true;
 }
 
+void Scheduler::preempt_all() {
+  UNSPOOL_CHECK(!in_step_);
+  while (!running_.empty()) preempt_last();
+}
+
+bool Scheduler::holds_mixed_weights() const {
+  return std::any_of(running_.begin(), running_.end(),
+                     [this](const Sequence* s) { return s->weights_epoch != weights_epoch_; });
+}
+
+bool Scheduler::has_work() const {
+  switch (pause_) {
+    case PauseState::kUnpaused:
+      return !running_.empty() || !waiting_.empty();
+    case PauseState::kPausedNew:
+      return num_in_flight() > 0;
+    case PauseState::kPausedAll:
+      break;
+  }
+  return false;
+}
+
+// The first in order that may begin or go on; null where none may.
+Sequence* Scheduler::next_to_admit() const {
+  if (pause_ == PauseState::kUnpaused) return waiting_.empty() ? nullptr : *waiting_.begin();
+  if (num_waiting() == num_queued_) return nullptr;
+  return *std::find_if(waiting_.begin(), waiting_.end(), [](const Sequence* s) { return s->admitted_before; });
+}
+
 void Scheduler::admit(double now_s) {
   // Who is short of blocks admits no one who would take them.
-  while (!short_of_blocks_ && budget_ > 0 && num_running() < config_.max_num_seqs && !waiting_.empty()) {
-    Sequence& first = **waiting_.begin();
+  while (!short_of_blocks_ && budget_ > 0 && num_running() < config_.max_num_seqs) {
+    Sequence* next = next_to_admit();
+    if (next == nullptr) break;
+    Sequence& first = *next;
     if (kv_cache_.blocks_for(first.num_tokens()) > kv_cache_.num_blocks()) {
       outgrown_.push_back(&first);
       remove(first);
@@ -145,6 +179,8 @@ bool Scheduler::admit_first(Sequence& sequence, double now_s) {
     counters_.prefix_queries += sequence.num_tokens();
     counters_.prefix_hits += hit;
   }
+  if (sequence.weights_epoch != weights_epoch_) sequence.opens_span = true;
+  sequence.weights_epoch = weights_epoch_;
   sequence.num_computed_tokens = hit;
   sequence.num_scheduled_tokens = num_tokens;
   budget_ -= num_tokens;
@@ -243,6 +279,9 @@ std::vector<std::string> Scheduler::validate() const {
     expect(s->state == SequenceState::kWaiting, *s, "in the queue, not waiting");
     expect(s->blocks.blocks.empty() && s->num_computed_tokens == 0, *s, "waits with blocks");
   }
+  const auto queued =
+      std::count_if(waiting_.begin(), waiting_.end(), [](const Sequence* s) { return !s->admitted_before; });
+  if (queued != num_queued_) violations.push_back(fmt::format("{} have not begun, {} counted", queued, num_queued_));
   if (!std::is_sorted(running_.begin(), running_.end(), InOrder())) violations.push_back("running is out of order");
   if (num_running() > config_.max_num_seqs) violations.push_back(fmt::format("{} sequences run", num_running()));
   for (auto& violation : kv_cache_.validate(tables)) violations.push_back(std::move(violation));

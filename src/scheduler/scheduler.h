@@ -18,6 +18,13 @@ struct SchedulerConfig {
   int max_num_batched_tokens = 512;
 };
 
+// What may step. Who has begun is in flight until its end: admitted once, preempted or forked without a place since or not.
+enum class PauseState {
+  kUnpaused,
+  kPausedNew,  // what is in flight steps on; what has not begun is not admitted
+  kPausedAll,  // nothing steps
+};
+
 // Everything has a place in one order, ScheduleKey. Steps serve from its front: every running sequence that decodes,
 // then the prompts being computed, in chunks, with what is left of the token budget, then admissions. A running
 // sequence without a block takes those of the running sequence at the end of the order, which waits again with its
@@ -42,12 +49,22 @@ class Scheduler {
   // It was not; every sequence of the plan must have been removed.
   void abandon_step();
 
+  // Between steps.
+  void set_pause(PauseState pause) { pause_ = pause; }
+  // Every running sequence gives its blocks back and waits, to be computed again from its tokens.
+  void preempt_all();
+  // Keys and values of those who run are of older weights from now on, until a preemption; to be computed again under
+  // the new ones opens a new span of the sequence's versions.
+  void weights_changed() { ++weights_epoch_; }
+  bool holds_mixed_weights() const;
+
   // Sequences that have come to need more blocks than there are. They are removed already and end with what they have.
   std::vector<Sequence*> take_outgrown() { return std::exchange(outgrown_, {}); }
 
   int num_running() const { return static_cast<int>(running_.size()); }
   int num_waiting() const { return static_cast<int>(waiting_.size()); }
-  bool has_work() const { return !running_.empty() || !waiting_.empty(); }
+  int num_in_flight() const { return num_running() + num_waiting() - num_queued_; }
+  bool has_work() const;  // that may step
   int num_queued() const { return num_queued_; }                    // waiting, never admitted
   int64_t num_queued_tokens() const { return num_queued_tokens_; }  // of those
 
@@ -69,6 +86,7 @@ class Scheduler {
   int make_room(Sequence& sequence, int num_tokens);
   void preempt_last();
   void admit(double now_s);
+  Sequence* next_to_admit() const;
   bool admit_first(Sequence& sequence, double now_s);
   int blocks_promised() const;
   void fill_plan();
@@ -84,6 +102,8 @@ class Scheduler {
   int num_queued_ = 0;
   int64_t num_queued_tokens_ = 0;
   Counters counters_;
+  PauseState pause_ = PauseState::kUnpaused;
+  int weights_epoch_ = 0;
 
   // The step being planned.
   bool in_step_ = false;

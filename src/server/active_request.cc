@@ -5,20 +5,16 @@
 
 namespace unspool {
 
-void send_json(http::Responder& responder, std::string body) {
-  responder.send({200, kJsonType, std::move(body), {}});
-}
-
-void send_error(http::Responder& responder, const ApiError& error) {
-  responder.send({error.status, kJsonType, error_body(error), {}});
-}
-
 ActiveRequest::ActiveRequest(PreparedRequest prepared, std::shared_ptr<http::Responder> responder, Engine& engine,
                              ReplyWorkers& workers)
     : responder_(std::move(responder)), engine_(engine), workers_(workers), prepared_(std::move(prepared)) {}
 
 ActiveRequest::~ActiveRequest() {
   if (on_end_) on_end_();
+}
+
+void ActiveRequest::set_weight_version(std::string_view version) {
+  headers_.emplace_back("X-Weight-Version", header_text(version));
 }
 
 void ActiveRequest::start(bool wait_for_admission) {
@@ -105,7 +101,7 @@ void ActiveRequest::fail() {
 void ActiveRequest::open_stream() {
   stream_open_ = true;
   last_write_s_ = monotonic_seconds();
-  responder_->start(200, kEventStreamType, {});
+  responder_->start(200, kEventStreamType, headers_);
 }
 
 void ActiveRequest::deliver(std::string text) {
@@ -129,7 +125,7 @@ void ActiveRequest::end() {
   } else if (assembler.error()) {
     send_error(*responder_, *assembler.error());
   } else {
-    send_json(*responder_, std::move(last));
+    responder_->send({200, kJsonType, std::move(last), headers_});
   }
   // One failed prompt ends the reply; the others need not go on.
   if (assembler.error()) drop_rest();

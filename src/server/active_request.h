@@ -13,21 +13,21 @@
 #include "engine/engine.h"
 #include "http/server.h"
 #include "protocol/prepared_request.h"
+#include "server/replies.h"
 #include "server/reply_workers.h"
 
 namespace unspool {
 
-inline constexpr const char* kJsonType = "application/json";
 inline constexpr const char* kEventStreamType = "text/event-stream; charset=utf-8";
-
-void send_json(http::Responder& responder, std::string body);
-void send_error(http::Responder& responder, const ApiError& error);
 
 class ActiveRequest : public std::enable_shared_from_this<ActiveRequest> {
  public:
   ActiveRequest(PreparedRequest prepared, std::shared_ptr<http::Responder> responder, Engine& engine,
                 ReplyWorkers& workers);
   ~ActiveRequest();
+
+  // For the X-Weight-Version header: the version at admission. Before start().
+  void set_weight_version(std::string_view version);
 
   // Hands the prompts to the engine. A stream's head leaves now, unless `wait_for_admission`: then the first output
   // decides between 200 and a refusal.
@@ -59,6 +59,8 @@ class ActiveRequest : public std::enable_shared_from_this<ActiveRequest> {
   // Only the worker that was called touches these (start() comes before any).
   PreparedRequest prepared_;
   bool failed_ = false;
+
+  std::vector<std::pair<std::string, std::string>> headers_;  // of a reply that is no refusal
 
   std::mutex write_mutex_;  // a keep-alive comment must not fall behind the end
   bool stream_open_ = false;

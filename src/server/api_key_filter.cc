@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "server/dev_routes.h"
+
 namespace unspool {
 namespace {
 
@@ -28,8 +30,8 @@ bool is_bearer(std::string_view scheme) {
 
 }  // namespace
 
-ApiKeyFilter::ApiKeyFilter(std::vector<std::string> keys, std::string root_path)
-    : keys_(std::move(keys)), root_path_(std::move(root_path)) {}
+ApiKeyFilter::ApiKeyFilter(std::vector<std::string> keys, std::string root_path, bool open_dev_routes)
+    : keys_(std::move(keys)), root_path_(std::move(root_path)), open_dev_routes_(open_dev_routes) {}
 
 bool ApiKeyFilter::knows(std::string_view key) const {
   bool known = false;
@@ -41,7 +43,7 @@ bool ApiKeyFilter::admits(const http::HttpRequest& request) const {
   if (keys_.empty() || request.method == "OPTIONS") return true;
   std::string_view path = request.path;
   if (!root_path_.empty() && path.starts_with(root_path_)) path.remove_prefix(root_path_.size());
-  if (is_open(path)) return true;
+  if (is_open(path) || (open_dev_routes_ && is_dev_route(path))) return true;
   const std::string* header = request.header("authorization");
   if (header == nullptr) return false;
   const std::string_view text = *header;

@@ -11,7 +11,7 @@ namespace unspool {
 
 class ApiKeyFilter {
  public:
-  ApiKeyFilter(std::vector<std::string> keys, std::string root_path);
+  ApiKeyFilter(std::vector<std::string> keys, std::string root_path, bool open_dev_routes = false);
   // For http::Server::set_filter: answers 401 itself.
   bool operator()(const http::HttpRequest& request, http::Responder& responder) const;
   bool admits(const http::HttpRequest& request) const;
@@ -20,6 +20,7 @@ class ApiKeyFilter {
   bool knows(std::string_view key) const;
   std::vector<std::string> keys_;
   std::string root_path_;
+  bool open_dev_routes_;
 };
 
 }  // namespace unspool

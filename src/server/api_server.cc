@@ -1,16 +1,20 @@
 #include "server/api_server.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "base/log.h"
 #include "json/json_writer.h"
+#include "protocol/control_request.h"
 #include "protocol/python_text.h"
 #include "protocol/request_body.h"
 #include "protocol/tokenize_api.h"
 #include "server/active_request.h"
 #include "server/api_key_filter.h"
+#include "server/dev_routes.h"
+#include "server/server_info.h"
 #include "server/version.h"
 
 namespace unspool {
@@ -86,7 +90,8 @@ ApiServer::ApiServer(ServingContext& context)
       http_(http_options(context.options)) {
   const ServeOptions& options = context.options;
   if (options.keep_alive_interval_s > 0) keep_alive_ = std::make_unique<KeepAlive>(options.keep_alive_interval_s);
-  http_.set_filter(ApiKeyFilter(options.api_keys, options.root_path));
+  const bool open_dev_routes = options.control.dev_routes && options.control.unguarded_dev_routes;
+  http_.set_filter(ApiKeyFilter(options.api_keys, options.root_path, open_dev_routes));
   http_.set_observer([this](auto... args) { http_metrics_.observe(args...); });
   add_routes();
 }
@@ -140,6 +145,7 @@ void ApiServer::add_routes() {
   add_route("GET", "/load", &ApiServer::load);
   add_route("GET", "/metrics", &ApiServer::metrics);
   add_scale_out_routes();
+  if (context_.options.control.dev_routes) add_dev_routes();
 }
 
 void ApiServer::add_scale_out_routes() {
@@ -151,6 +157,19 @@ void ApiServer::add_scale_out_routes() {
     add_route("POST", "/inference/v1/abort_requests", refuse_scale_out);
   }
   if (context_.options.tokens_only) add_route("POST", "/abort_requests", &ApiServer::abort_requests);
+}
+
+// After the others: /abort_requests is theirs where both are on.
+void ApiServer::add_dev_routes() {
+  EngineControl& control = context_.engine->control();
+  const AddRoute add = [this](const char* method, const char* path, http::Handler handler) {
+    add_route(method, path, std::move(handler));
+  };
+  add_control_routes(add, control);
+  add_weight_routes(add, control);
+  add_rpc_route(add, control, WeightRoots(context_.options.control.weight_directories),
+                {context_.options.model, context_.served_dtype});
+  add_route("GET", "/server_info", &ApiServer::server_info);
 }
 
 void ApiServer::completions(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
@@ -189,6 +208,14 @@ void ApiServer::log_request(const PreparedRequest& prepared) const {
   }
 }
 
+// A full queue is a 503 even for a stream, and so are weights that were discarded: then the head has to wait for the
+// engine's word.
+bool ApiServer::may_be_refused(const ControlStatus& status) const {
+  const bool asleep = status.weights_asleep || status.kv_cache_asleep;
+  return context_.options.max_num_queued_reqs > 0 || context_.options.max_num_queued_tokens > 0 ||
+         (status.weights_discarded && !asleep);
+}
+
 void ApiServer::run(ApiResult<PreparedRequest> prepared, std::shared_ptr<http::Responder> responder, bool keep_alive) {
   if (!prepared.ok()) return send_error(*responder, prepared.error());
   if (prepared->lazy_error) return send_lazy_error(*responder, *prepared->lazy_error, prepared->stream);
@@ -196,12 +223,13 @@ void ApiServer::run(ApiResult<PreparedRequest> prepared, std::shared_ptr<http::R
   if (context_.options.log_requests) log_request(*prepared);
   const bool stream = prepared->stream;
   auto active = std::make_shared<ActiveRequest>(std::move(*prepared), std::move(responder), *context_.engine, workers_);
+  const ControlStatus status = context_.engine->control().status();
+  active->set_weight_version(status.weight_version);
   if (context_.options.track_server_load) {
     ++server_load_;
     active->on_end([this] { --server_load_; });
   }
-  // A full queue is a 503 even for a stream, so its head has to wait for the engine's word where there is a limit.
-  active->start(context_.options.max_num_queued_reqs > 0 || context_.options.max_num_queued_tokens > 0);
+  active->start(may_be_refused(status));
   if (stream && keep_alive && keep_alive_) keep_alive_->watch(active);
 }
 
@@ -249,6 +277,12 @@ void ApiServer::load(http::HttpRequest, std::shared_ptr<http::Responder> respond
 
 void ApiServer::metrics(http::HttpRequest, std::shared_ptr<http::Responder> responder) {
   responder->send({200, "text/plain; version=1.0.0; charset=utf-8", context_.metrics.text(), {}});
+}
+
+void ApiServer::server_info(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+  const auto as_json = parse_config_format(request.query_parameters());
+  if (!as_json.ok()) return send_error(*responder, as_json.error());
+  send_json(*responder, server_info_body(context_, *as_json, environ));
 }
 
 void ApiServer::shut_down(double timeout_s) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/control.h"
 #include "http/server.h"
 #include "protocol/prepared_request.h"
 #include "server/http_metrics.h"
@@ -34,6 +35,7 @@ class ApiServer {
   void add_route(std::string method, const char* path, Method handler);
   void add_routes();
   void add_scale_out_routes();
+  void add_dev_routes();
 
   void completions(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void generate(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
@@ -45,10 +47,12 @@ class ApiServer {
   void version(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void load(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void metrics(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void server_info(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
 
   // The common way of a request that generates.
   void run(ApiResult<PreparedRequest> prepared, std::shared_ptr<http::Responder> responder, bool keep_alive);
   MaybeError check_engine(const PreparedRequest& prepared) const;
+  bool may_be_refused(const ControlStatus& status) const;
   void log_request(const PreparedRequest& prepared) const;
 
   ServingContext& context_;

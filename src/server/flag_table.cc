@@ -95,7 +95,9 @@ constexpr FlagSpec kModel[] = {
     {"mm-processor-cache-gb", kNumber, "", "text models only", kIgnored},
     {"skip-mm-profiling", kSwitch, "", "text models only", kIgnored},
     {"language-model-only", kSwitch, "", "text models only", kIgnored},
-    {"additional-config", kJson, "", "platform settings", kIgnored},
+    {"additional-config", kJson, "{}",
+     "platform settings; {\"rl_config\":{\"enabled\":true}} turns the development routes on, as "
+     "$VLLM_SERVER_DEV_MODE=1 does"},
 };
 
 constexpr FlagSpec kCpu[] = {
@@ -193,7 +195,13 @@ constexpr FlagSpec kChat[] = {
 };
 
 constexpr FlagSpec kTraining[] = {
-    {"enable-sleep-mode", kSwitch, "false", "sleep and wake", kRefused, "false"},
+    {"enable-sleep-mode", kSwitch, "false", "sleep gives memory back to the system; without it, sleep only pauses"},
+    {"sleep-preserve-parameter-names", kTexts, "", "patterns of parameters that survive a sleep of level 2"},
+    {"sleep-directory", kText, "$XDG_CACHE_HOME/unspool",
+     "where a sleep of level 1 writes weights that are not those of the checkpoint; not a tmpfs"},
+    {"sleep-level1-backing", kText, "file", "file, or memory: such weights stay where they are"},
+    {"weight-directory", kTexts, "anywhere", "directories that weights may be reloaded from, links resolved"},
+    {"unguarded-dev-routes", kSwitch, "false", "the development routes need no API key"},
     {"weight-transfer-config", kJson, "", "weight updates", kRefused},
     {"worker-extension-cls", kText, "", "Python methods on workers", kRefused},
     {"worker-cls", kText, "auto", "Python workers", kRefused, "auto"},

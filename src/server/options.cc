@@ -1,82 +1,17 @@
 #include "server/options.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "json/json.h"
 #include "protocol/python_text.h"
 #include "protocol/serving_config.h"
 #include "server/flag_table.h"
+#include "server/option_reader.h"
 
 namespace unspool {
 namespace {
-
-// Reads typed values; the first error stays.
-class Reader {
- public:
-  explicit Reader(const FlagValues& values) : values_(values) {}
-
-  template <class T>
-  void integer(std::string_view name, T& out, int64_t least, int64_t most) {
-    if (!values_.has(name)) return;
-    const std::string text = values_.text(name);
-    const auto value = parse_size(name, text);
-    if (!value.ok()) {
-      fail(value.error().message);
-    } else if (*value < least || *value > most) {
-      fail(fmt::format("--{} must be {}, not {}", name, range(least, most), text));
-    } else {
-      out = static_cast<T>(*value);
-    }
-  }
-
-  void number(std::string_view name, double& out) {
-    if (!values_.has(name)) return;
-    const auto value = python::parse_float(values_.text(name));
-    if (!value || !(*value >= 0)) {
-      fail(fmt::format("--{} must be a number of 0 or more, not '{}'", name, values_.text(name)));
-    } else {
-      out = *value;
-    }
-  }
-
-  void flag(std::string_view name, bool& out) { out = values_.enabled(name, out); }
-  void text(std::string_view name, std::string& out) { out = values_.text(name, out); }
-
-  // One of a few words; returns its place.
-  size_t choice(std::string_view name, const std::vector<std::string_view>& words, size_t fallback) {
-    if (!values_.has(name)) return fallback;
-    const auto at = std::find(words.begin(), words.end(), values_.text(name));
-    if (at != words.end()) return static_cast<size_t>(at - words.begin());
-    fail(fmt::format("--{} must be one of {}, not '{}'", name, fmt::join(words, ", "), values_.text(name)));
-    return fallback;
-  }
-
-  void object(std::string_view name, std::string& out) {
-    text(name, out);
-    const auto document = JsonDocument::parse(out);
-    if (!document.ok() || !document->root().is_object())
-      fail(fmt::format("--{} must be a JSON object, not '{}'", name, out));
-  }
-
-  void fail(std::string message) {
-    if (error_.ok()) error_ = invalid_argument(std::move(message));
-  }
-  const Status& error() const { return error_; }
-
- private:
-  static std::string range(int64_t least, int64_t most) {
-    return most == std::numeric_limits<int64_t>::max() || most == std::numeric_limits<int>::max()
-               ? fmt::format("{} or more", least)
-               : fmt::format("from {} to {}", least, most);
-  }
-
-  const FlagValues& values_;
-  Status error_;
-};
 
 constexpr int64_t kIntMax = std::numeric_limits<int>::max();
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
@@ -106,7 +41,7 @@ Status sort_out(const FlagValues& values, ServeOptions& out) {
   return {};
 }
 
-void read_server(Reader& reader, const FlagValues& values, ServeOptions& out) {
+void read_server(OptionReader& reader, const FlagValues& values, ServeOptions& out) {
   reader.text("model", out.model);
   out.served_model_names = values.texts("served-model-name");
   if (out.served_model_names.empty()) out.served_model_names = {out.model};
@@ -133,7 +68,7 @@ void read_server(Reader& reader, const FlagValues& values, ServeOptions& out) {
       kLevels[reader.choice("uvicorn-log-level", {"debug", "trace", "info", "warning", "error", "critical"}, 2)];
 }
 
-void read_model(Reader& reader, const FlagValues& values, ServeOptions& out) {
+void read_model(OptionReader& reader, const FlagValues& values, ServeOptions& out) {
   reader.text("tokenizer", out.tokenizer);
   reader.flag("skip-tokenizer-init", out.skip_tokenizer);
   constexpr DType kTypes[] = {DType::kBFloat16, DType::kFloat16, DType::kFloat16, DType::kFloat32, DType::kFloat32};
@@ -153,7 +88,7 @@ void read_model(Reader& reader, const FlagValues& values, ServeOptions& out) {
   out.matmul_precision = kPrecisions[reader.choice("matmul-precision", {"bf16", "bf16x2"}, 0)];
 }
 
-void read_memory(Reader& reader, const FlagValues& values, ServeOptions& out) {
+void read_memory(OptionReader& reader, const FlagValues& values, ServeOptions& out) {
   if (values.has("kv-cache-memory-bytes")) {
     int64_t bytes = 0;
     reader.integer("kv-cache-memory-bytes", bytes, 1, kNoLimit);
@@ -174,7 +109,7 @@ void read_memory(Reader& reader, const FlagValues& values, ServeOptions& out) {
   reader.integer("max-num-queued-tokens", out.max_num_queued_tokens, 0, kNoLimit);
 }
 
-void read_replies(Reader& reader, const FlagValues& values, ServeOptions& out) {
+void read_replies(OptionReader& reader, const FlagValues& values, ServeOptions& out) {
   reader.text("generation-config", out.generation_config);
   reader.object("override-generation-config", out.override_generation_config);
   reader.integer("max-logprobs", out.max_logprobs, -1, kIntMax);
@@ -200,7 +135,7 @@ void read_replies(Reader& reader, const FlagValues& values, ServeOptions& out) {
 }
 
 // A limit that an environment variable moves.
-void read_limit(Environment environment, const char* name, int64_t& out, Reader& reader) {
+void read_limit(Environment environment, const char* name, int64_t& out, OptionReader& reader) {
   const char* text = environment(name);
   if (text == nullptr || *text == '\0') return;
   const auto value = python::parse_int(text);
@@ -208,7 +143,7 @@ void read_limit(Environment environment, const char* name, int64_t& out, Reader&
   out = *value;
 }
 
-void read_environment(Environment environment, Reader& reader, ServeOptions& out) {
+void read_environment(Environment environment, OptionReader& reader, ServeOptions& out) {
   const auto text = [&](const char* name) {
     const char* value = environment(name);
     return std::string(value == nullptr ? "" : value);
@@ -251,12 +186,13 @@ Result<ServeOptions> parse_serve_options(const std::vector<std::string>& words, 
   ServeOptions out;
   UNSPOOL_TRY(sort_out(values, out));
   if (values.text("model").empty()) return invalid_argument("which model? unspool serve MODEL");
-  Reader reader(values);
+  OptionReader reader(values);
   read_server(reader, values, out);
   read_model(reader, values, out);
   read_memory(reader, values, out);
   read_replies(reader, values, out);
   read_environment(environment, reader, out);
+  out.control = read_control_options(reader, values, environment);
   if (!reader.error().ok()) return reader.error().error();
   out.given = replies_depend_on(values);
   return out;

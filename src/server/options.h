@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "request/sampling_params.h"
+#include "server/control_options.h"
 #include "server/flag_parser.h"
 #include "tensor/dtype.h"
 
@@ -74,12 +75,11 @@ struct ServeOptions {
   int64_t max_bad_words = 128;
   bool skip_model_name_validation = false;
 
+  ControlOptions control;
+
   std::vector<std::string> ignored_flags;  // given, without meaning here: to be logged
   std::string given;                       // flags and values that shape replies, for the fingerprint
 };
-
-// An environment variable's value, or nullptr; std::getenv in the program.
-using Environment = const char* (*)(const char* name);
 
 // The words after `serve`: flags, --config and the environment put together. Errors name the flag.
 Result<ServeOptions> parse_serve_options(const std::vector<std::string>& words, Environment environment);

@@ -12,6 +12,7 @@
 #include "models/causal_lm.h"
 #include "models/model_config.h"
 #include "runner/model_runner.h"
+#include "runner/runner_memory.h"
 #include "server/memory_budget.h"
 #include "server/model_defaults.h"
 #include "server/progress_bar.h"
@@ -60,11 +61,12 @@ int64_t kv_blocks(const ServeOptions& options, int max_model_len, int64_t block_
 
 struct Model {
   std::unique_ptr<CausalLm> network;
+  Checkpoint checkpoint;
   DType dtype;
 };
 
 Result<Model> load_model(const ServeOptions& options, const ModelConfig& config, int max_model_len, Backend& backend) {
-  UNSPOOL_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(options.model));
+  UNSPOOL_ASSIGN(Checkpoint checkpoint, Checkpoint::open(options.model));
   ModelOptions model_options;
   model_options.dtype = served_dtype(options, config, checkpoint);
   model_options.precision = options.matmul_precision;
@@ -75,7 +77,26 @@ Result<Model> load_model(const ServeOptions& options, const ModelConfig& config,
   ProgressBar bar("Loading weights", checkpoint.total_bytes(), options.progress_bar);
   UNSPOOL_ASSIGN(auto network,
                  CausalLm::load(config, checkpoint, backend, model_options, [&](size_t bytes) { bar.add(bytes); }));
-  return Model{std::move(network), model_options.dtype};
+  return Model{std::move(network), std::move(checkpoint), model_options.dtype};
+}
+
+RunnerMemoryOptions memory_options(const ControlOptions& options) {
+  RunnerMemoryOptions out;
+  if (!options.sleep_directory.empty()) out.sleep_directory = options.sleep_directory;
+  out.keep_in_memory = options.level1_in_memory;
+  out.preserve_names = options.preserve_parameter_names;
+  return out;
+}
+
+// That weights could not be written is better known now than when the memory is wanted. Where nobody chose the
+// directory it is no reason not to start: the checkpoint's own weights are never written.
+Status check_sleep_directory(const ControlOptions& options) {
+  if (!options.enable_sleep_mode || options.level1_in_memory) return {};
+  const Status prepared = prepare_sleep_directory(memory_options(options).sleep_directory);
+  if (prepared.ok()) return {};
+  if (!options.sleep_directory.empty()) return invalid_argument("--sleep-directory: " + prepared.error().message);
+  log_warning("Weights that were updated cannot go to sleep at level 1: {}", prepared.error().message);
+  return {};
 }
 
 Status build_model(ServingContext& context, const ModelConfig& config, EngineConfig& engine) {
@@ -86,6 +107,7 @@ Status build_model(ServingContext& context, const ModelConfig& config, EngineCon
   context.backend = std::move(backend);
   UNSPOOL_ASSIGN(Model model, load_model(options, config, engine.max_model_len, *context.backend));
   context.dtype = torch_name(model.dtype);
+  context.served_dtype = model.dtype;
   context.weight_bytes = model.network->weight_bytes();
 
   const DType kv_dtype = options.kv_cache_float32 ? DType::kFloat32 : model.dtype;
@@ -96,8 +118,11 @@ Status build_model(ServingContext& context, const ModelConfig& config, EngineCon
   context.kv_cache_bytes = blocks * block_bytes;
   engine.num_blocks = static_cast<int>(blocks);
 
-  context.executor =
+  auto runner =
       std::make_unique<ModelRunner>(std::move(model.network), std::move(cache), logits_rows_for(config.vocab_size));
+  context.memory = std::make_unique<RunnerMemory>(*runner, std::move(model.checkpoint), *context.pool,
+                                                  memory_options(options.control));
+  context.executor = std::move(runner);
   context.sampler = std::make_unique<Sampler>(context.backend->vocab_kernels(), static_cast<int>(config.vocab_size));
   context.sampler->reserve(context.pool->size());
   return {};
@@ -116,6 +141,7 @@ EngineConfig engine_config(const ServeOptions& options, int max_model_len) {
   config.seed = options.seed;
   config.model_name = options.served_model_names.front();
   config.log_stats = options.log_stats;
+  config.enable_sleep_mode = options.control.enable_sleep_mode;
   return config;
 }
 
@@ -125,6 +151,7 @@ Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions
   auto context = std::make_unique<ServingContext>();
   context->started_s = monotonic_seconds();
   context->options = options;
+  UNSPOOL_TRY(check_sleep_directory(options.control));
   UNSPOOL_ASSIGN(const ModelConfig config, read_model_config(options));
   UNSPOOL_ASSIGN(const int max_model_len, context_length(options, config));
   UNSPOOL_ASSIGN(context->protocol, protocol_config(options, config, max_model_len));
@@ -133,7 +160,7 @@ Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions
   UNSPOOL_TRY(build_model(*context, config, engine));
   context->engine = std::make_unique<Engine>(
       engine, EngineDependencies{context->executor.get(), context->sampler.get(), context->pool.get(),
-                                 context->protocol.tokenizer, &context->metrics});
+                                 context->protocol.tokenizer, &context->metrics, context->memory.get()});
   return context;
 }
 
@@ -148,6 +175,17 @@ void log_start_summary(const ServingContext& context) {
   if (capacity < context.protocol.max_model_len) {
     log_warning("The KV cache holds less than one sequence of --max-model-len {}: longer prompts will be refused",
                 context.protocol.max_model_len);
+  }
+  for (const std::string& name : options.control.always_so) {
+    log_info("rl_config.{} asks for what is always so: results depend on no batch, thread count or run", name);
+  }
+  if (options.control.dev_routes) {
+    log_warning(
+        "Development routes are on: whoever reaches this port can pause the server, abort its requests and replace "
+        "its weights{}",
+        options.api_keys.empty()               ? ", for there is no --api-key"
+        : options.control.unguarded_dev_routes ? ", for they need no API key (--unguarded-dev-routes)"
+                                               : " with an API key");
   }
   for (const std::string& flag : options.ignored_flags) log_info("{} has no meaning here and is ignored", flag);
 }

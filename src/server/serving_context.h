@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "metrics/metrics.h"
 #include "protocol/serving_config.h"
+#include "runner/model_memory.h"
 #include "runner/step_executor.h"
 #include "sampling/sampler.h"
 #include "server/options.h"
@@ -26,11 +27,13 @@ struct ServingContext {
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<StepExecutor> executor;
+  std::unique_ptr<ModelMemory> memory;
   std::unique_ptr<Sampler> sampler;
   std::unique_ptr<Engine> engine;
 
   // For the summary at start.
-  std::string dtype;
+  std::string dtype;  // as torch names it
+  DType served_dtype = DType::kBFloat16;
   std::string instruction_set;
   size_t weight_bytes = 0;
   int64_t kv_cache_bytes = 0;

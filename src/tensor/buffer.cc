@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -54,6 +56,19 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
     mapped_ = std::exchange(other.mapped_, 0);
   }
   return *this;
+}
+
+size_t Buffer::resident_bytes() const {
+  constexpr size_t kPagesAtOnce = 4096;
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  unsigned char in_memory[kPagesAtOnce];
+  size_t resident = 0;
+  for (size_t at = 0; at < mapped_; at += kPagesAtOnce * page) {
+    const size_t length = std::min(mapped_ - at, kPagesAtOnce * page);
+    if (::mincore(static_cast<std::byte*>(data_) + at, length, in_memory) != 0) return mapped_;  // cannot tell
+    for (size_t i = 0; i < length / page; ++i) resident += (in_memory[i] & 1) != 0 ? page : 0;
+  }
+  return resident;
 }
 
 void Buffer::release() {

@@ -27,6 +27,7 @@ class Buffer {
 
   bool empty() const { return data_ == nullptr; }
   size_t size_bytes() const { return size_; }
+  size_t resident_bytes() const;  // of the pages that were touched
   void* data() { return data_; }
   const void* data() const { return data_; }
   template <class T>

@@ -170,6 +170,12 @@ std::optional<CheckpointTensor> Checkpoint::find(std::string_view name) const {
   return files_[it->second.file].tensors()[it->second.tensor];
 }
 
+std::optional<std::string> Checkpoint::changed_file() const {
+  for (const SafetensorsFile& file : files_)
+    if (file.has_changed()) return file.path();
+  return std::nullopt;
+}
+
 void Checkpoint::drop_pages() const {
   for (const SafetensorsFile& file : files_) file.drop_pages();
 }

@@ -28,6 +28,8 @@ class Checkpoint {
   // Gives the files' resident pages back; call it as tensors are copied or packed, so that no second copy stays
   // resident.
   void drop_pages() const;
+  // The path of a file that was written to since the checkpoint was opened: its tensors are not what was checked.
+  std::optional<std::string> changed_file() const;
 
  private:
   Checkpoint() = default;

@@ -45,6 +45,7 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return contents_.metadata; }
   // Gives resident pages back to the operating system; they are read again when touched.
   void drop_pages() const { file_.drop_pages(); }
+  bool has_changed() const { return file_.has_changed(); }  // written to since it was opened
 
  private:
   SafetensorsFile(MappedFile file, SafetensorsContents contents);

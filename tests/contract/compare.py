@@ -3,7 +3,7 @@
 Compared: the status, the media type, the shape of the JSON (keys, null or not, types; for lists the set of distinct shapes),
 and for refusals the type, the param and, where the reference writes the message itself, its text. By value: what does not
 depend on the weights. Always: log-prob arrays of equal length, usage that adds up, every index streamed and ended once, no
-NaN. Other values are free, and so are extra keys, except in objects that map tokens to values.
+NaN. Other values are free, and so are extra keys, except in objects that map tokens or tensors to values.
 """
 
 import json
@@ -15,18 +15,19 @@ MESSAGE_IS_FREE = {"completions/refused_surrogate"}
 LENGTH_VARIES = ("stop", "tools", "json", "regex", "choice", "clamped", "default_max")
 BY_VALUE = {
     "status", "detail", "count", "object", "index", "prompt_tokens", "max_model_len", "success", "weight_version", "version",
+    "level", "tags", "is_sleeping", "is_paused", "results", "new_version", "world_size", "aborted",
 }  # fmt: skip
-EMPTY_ALIKE = {"choices", "content", "weight_versions", "data"}
+EMPTY_ALIKE = {"choices", "content", "weight_versions", "data", "results"}
 SAME_LENGTH = {
     "choices", "token_ids", "tokens", "token_logprobs", "top_logprobs", "text_offset", "prompt_logprobs", "prompt_token_ids", "data",
 }  # fmt: skip
 NULL_OR_TEXT = {"system_fingerprint", "stop_reason", "content"}
-TOKEN_MAPS = {"top_logprobs", "prompt_logprobs"}
+NAME_MAPS = {"top_logprobs", "prompt_logprobs", "checksums"}
 
 
-def maps_tokens(key, value):
-    """Whether the keys of this object are tokens."""
-    by_name = key in TOKEN_MAPS and not {"token", "token_id"} & value.keys()
+def maps_names(key, value):
+    """Whether the keys of this object are tokens, or names of tensors: they depend on the model."""
+    by_name = key in NAME_MAPS and not {"token", "token_id"} & value.keys()
     return by_name or (bool(value) and all(name.isdigit() for name in value))
 
 
@@ -35,8 +36,8 @@ def shape(value, key=""):
     if key in NULL_OR_TEXT and (value is None or isinstance(value, str)):
         return "null or text"
     if isinstance(value, dict):
-        if maps_tokens(key, value):
-            return {"each token": distinct(shape(v) for v in value.values())}
+        if maps_names(key, value):
+            return {"each name": distinct(shape(v) for v in value.values())}
         return {name: shape(v, name) for name, v in value.items()}
     if isinstance(value, list):
         return distinct(shape(v, key) for v in value)
@@ -54,7 +55,7 @@ def brief(value, key):
 
 
 def json_differences(want, got, where="$", key="", lengths=True):
-    if isinstance(want, dict) and isinstance(got, dict) and not maps_tokens(key, want):
+    if isinstance(want, dict) and isinstance(got, dict) and not maps_names(key, want):
         for name, value in want.items():
             if name not in got:
                 yield f"{where}.{name} is missing"

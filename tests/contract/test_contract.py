@@ -20,6 +20,8 @@ SERVED = [
     *selected(CASES, "lora/"),
     *selected(CASES, "get/", skip="server_info|is_|world_size|weight_info"),
 ]
+# The control plane, in the order of the recording: each case finds what the one before left.
+CONTROL = [*selected(CASES, "get/"), *selected(CASES, "rl/")]
 FLAGS = ("--max-model-len", 4096, "--enable-scale-out")
 
 
@@ -46,6 +48,13 @@ def url(serve, smollm2):
 @pytest.mark.parametrize("case", SERVED, ids=lambda case: case["name"])
 def test_case(url, case):
     assert list(differences(case, *ask(url, case))) == []
+
+
+@pytest.mark.parametrize("flags", [(), ("--enable-sleep-mode",)], ids=["plain", "sleep-mode"])
+def test_control(own_server, smollm2, flags):
+    server = own_server(smollm2, *FLAGS, *flags, model_name="smollm2", env={"VLLM_SERVER_DEV_MODE": "1"})
+    found = {case["name"]: list(differences(case, *ask(server.url, case))) for case in CONTROL}
+    assert {name: faults for name, faults in found.items() if faults} == {}
 
 
 class TestTheComparisonCanFail:

@@ -105,12 +105,12 @@ def complete_many(server, bodies, width=None, path="/v1/completions"):
     return asyncio.run(run())
 
 
-def stream_many(server, bodies, path="/v1/completions"):
+def stream_many(server, bodies, path="/v1/completions", on_chunk=None):
     """Chunks of all streams, run at once."""
 
     async def run():
         async with session() as http:
-            return await asyncio.gather(*(stream_async(http, server, body, path) for body in bodies))
+            return await asyncio.gather(*(stream_async(http, server, body, path, on_chunk) for body in bodies))
 
     return asyncio.run(run())
 

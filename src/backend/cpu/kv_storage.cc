@@ -27,8 +27,13 @@ Result<std::unique_ptr<KvStorage>> KvStorage::create(const KvCacheShape& shape) 
   UNSPOOL_CHECK(shape.head_dim % 2 == 0 && shape.block_size >= 8 && kKeyBlock % shape.block_size == 0,
                 "head_dim {}, block_size {}", shape.head_dim, shape.block_size);
   std::unique_ptr<KvStorage> storage(new KvStorage(shape));
-  UNSPOOL_ASSIGN(storage->buffer_, Buffer::allocate(static_cast<size_t>(shape.blocks * storage->block_bytes_)));
+  UNSPOOL_TRY(storage->restore());
   return storage;
+}
+
+Status KvStorage::restore() {
+  UNSPOOL_ASSIGN(buffer_, Buffer::allocate(static_cast<size_t>(shape_.blocks * block_bytes_)));
+  return {};
 }
 
 void KvStorage::zero_blocks(std::span<const int32_t> blocks) {

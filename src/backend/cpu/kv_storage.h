@@ -15,6 +15,10 @@ class KvStorage final : public KvCache {
 
   void zero_blocks(std::span<const int32_t> blocks) override;
   void copy_block(int32_t from, int32_t to) override;
+  void release() override { buffer_.release(); }
+  Status restore() override;
+  bool is_released() const override { return buffer_.empty(); }
+  size_t resident_bytes() const override { return buffer_.resident_bytes(); }
 
   Stored stored() const { return stored_; }
   int64_t v_offset_bytes() const { return k_bytes_; }

@@ -78,8 +78,13 @@ PackedMatrix::PackedMatrix(int64_t rows, int64_t columns, DType dtype) : Matrix(
 
 Result<std::unique_ptr<PackedMatrix>> PackedMatrix::create(int64_t rows, int64_t columns, DType dtype) {
   std::unique_ptr<PackedMatrix> matrix(new PackedMatrix(rows, columns, dtype));
-  UNSPOOL_ASSIGN(matrix->buffer_, Buffer::allocate(static_cast<size_t>(matrix->panels() * matrix->panel_bytes_)));
+  UNSPOOL_TRY(matrix->allocate());
   return matrix;
+}
+
+Status PackedMatrix::allocate() {
+  UNSPOOL_ASSIGN(buffer_, Buffer::allocate(size_bytes()));
+  return {};
 }
 
 void PackedMatrix::pack_panel(int64_t panel, int64_t first_row, const TensorView& source) {
@@ -113,6 +118,27 @@ void PackedMatrix::read_row(int64_t row, float* y) const {
     case Stored::kF32:
       for (int64_t k = 0; k < columns_; ++k) y[k] = static_cast<const float*>(in)[k * kPanel + lane];
       break;
+  }
+}
+
+void PackedMatrix::read_rows(int64_t first, int64_t count, void* out) const {
+  UNSPOOL_CHECK(first >= 0 && count >= 0 && first + count <= rows_ && !buffer_.empty(), "rows {} to {} of {}", first,
+                first + count, rows_);
+  const auto copy = [&](auto element, int64_t step) {  // elements of a lane's step lie side by side
+    using Element = decltype(element);
+    auto* to = static_cast<Element*>(out);
+    for (int64_t row = first; row < first + count; ++row) {
+      const auto* lane = static_cast<const Element*>(panel(row / kPanel)) + row % kPanel * step;
+      for (int64_t k = 0; k < columns_; ++k) *to++ = lane[k / step * kPanel * step + k % step];
+    }
+  };
+  switch (stored_) {
+    case Stored::kBf16:
+      return copy(uint16_t{}, 2);
+    case Stored::kF16:
+      return copy(uint16_t{}, 1);
+    case Stored::kF32:
+      return copy(float{}, 1);
   }
 }
 

@@ -16,7 +16,12 @@ class PackedMatrix final : public Matrix {
  public:
   static Result<std::unique_ptr<PackedMatrix>> create(int64_t rows, int64_t columns, DType dtype);
 
-  size_t size_bytes() const override { return buffer_.size_bytes(); }
+  size_t size_bytes() const override { return static_cast<size_t>(panels() * panel_bytes_); }
+  void release() override { buffer_.release(); }
+  Status allocate() override;
+  std::span<std::byte> storage() override { return {buffer_.as<std::byte>(), buffer_.size_bytes()}; }
+  void read_rows(int64_t first, int64_t count, void* out) const override;
+
   Stored stored() const { return stored_; }
   int64_t steps() const { return steps_; }
   int64_t panel_bytes() const { return panel_bytes_; }

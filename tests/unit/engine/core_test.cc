@@ -312,7 +312,6 @@ TEST(Core, MetricsCountWhatHappened) {
   expect_line("vllm:generation_tokens_total", "", "30.0");
   expect_line("vllm:prefix_cache_queries_total", "", "40.0");
   expect_line("vllm:prefix_cache_hits_total", "", "16.0");
-  expect_line("vllm:engine_sleep_state", "sleep_state=\"awake\"", "1.0");
   expect_line("vllm:request_generation_tokens_count", "", "3.0");
   expect_line("vllm:time_to_first_token_seconds_count", "", "3.0");
   expect_line("vllm:inter_token_latency_seconds_count", "", "27.0");

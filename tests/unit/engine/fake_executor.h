@@ -47,7 +47,7 @@ class FakeExecutor final : public StepExecutor {
     logits_.assign(static_cast<size_t>(count * *stride), 1e30f);
     for (int r = 0; r < count; ++r) {
       for (int v = 0; v < kVocab; ++v) {
-        logits_[r * *stride + v] = static_cast<float>(mix(rows_[first + r] + v) % 10007) / 2000.0f;
+        logits_[r * *stride + v] = static_cast<float>(mix(rows_[first + r] + v + weights) % 10007) / 2000.0f;
       }
       if (poison_logits) logits_[r * *stride] = std::numeric_limits<float>::quiet_NaN();
     }
@@ -56,6 +56,9 @@ class FakeExecutor final : public StepExecutor {
 
   std::function<void(const StepPlan&)> before_execute;  // may throw
   bool poison_logits = false;
+  uint64_t weights = 0;  // other ones say other things
+  // The cache's memory has gone, or is back.
+  void fill_cache(uint64_t value) { std::fill(cells_.begin(), cells_.end(), value); }
   std::vector<int> non_finite;  // of one step: set it in before_execute
   int num_steps = 0;
   int num_tokens = 0;
@@ -75,7 +78,7 @@ class FakeExecutor final : public StepExecutor {
     const int end = s.start + static_cast<int>(s.token_ids.size());
     for (int p = s.start; p < end; ++p) {
       if (cell(s, p) != 0) throw std::logic_error("a slot was written twice, or its block not zeroed");
-      cell(s, p) = mix(static_cast<uint64_t>(s.token_ids[p - s.start]) * 1000003 + p + 1) | 1;
+      cell(s, p) = mix(static_cast<uint64_t>(s.token_ids[p - s.start]) * 1000003 + p + 1 + weights) | 1;
     }
     const int covered = (end + block_size_ - 1) / block_size_ * block_size_;
     for (int p = end; p < covered; ++p) {

@@ -179,5 +179,55 @@ TEST_F(SchedulerTest, CountsWhatWasNeverAdmitted) {
   EXPECT_EQ(scheduler_->num_queued_tokens(), 0);
 }
 
+TEST_F(SchedulerTest, PausedNewStepsWhatHasBegun) {
+  start({.max_num_seqs = 2, .max_num_batched_tokens = 20}, {.num_blocks = 100, .block_size = 4});
+  add(3);
+  add(3, 50, /*n=*/3);
+  EXPECT_EQ(step(), Counts({3, 3}));  // one of the samples has no place yet, another took none
+  add(3, 90, 1, /*priority=*/-1);
+  scheduler_->set_pause(PauseState::kPausedNew);
+  EXPECT_EQ(scheduler_->num_in_flight(), 4);
+  scheduler_->preempt_all();
+  EXPECT_EQ(scheduler_->num_running(), 0);
+  EXPECT_TRUE(scheduler_->has_work());
+  EXPECT_EQ(step(), Counts({4, 4}));
+  for (int i = 0; i < 3; ++i) {
+    scheduler_->remove(requests_[1].sequence(i));
+  }
+  scheduler_->remove(requests_[0].sequence(0));
+  EXPECT_EQ(scheduler_->num_waiting(), 1);
+  EXPECT_FALSE(scheduler_->has_work());
+  EXPECT_EQ(step(), Counts());
+  scheduler_->set_pause(PauseState::kUnpaused);
+  EXPECT_EQ(step(), Counts({3}));
+}
+
+TEST_F(SchedulerTest, PausedAllStepsNothing) {
+  start({.max_num_seqs = 8, .max_num_batched_tokens = 10}, {.num_blocks = 100, .block_size = 4});
+  add(3);
+  step();
+  add(3, 50);
+  scheduler_->set_pause(PauseState::kPausedAll);
+  EXPECT_FALSE(scheduler_->has_work());
+  EXPECT_EQ(step(), Counts());
+  scheduler_->set_pause(PauseState::kUnpaused);
+  EXPECT_EQ(step(), Counts({1, 3}));
+}
+
+TEST_F(SchedulerTest, KnowsWhoHoldsKeysOfOlderWeights) {
+  start({.max_num_seqs = 8, .max_num_batched_tokens = 10}, {.num_blocks = 100, .block_size = 4});
+  Sequence& sequence = add(3).sequence(0);
+  step();
+  scheduler_->weights_changed();
+  step();
+  EXPECT_TRUE(scheduler_->holds_mixed_weights());
+  EXPECT_EQ(sequence.weight_versions.size(), 1u);
+  scheduler_->preempt_all();
+  EXPECT_FALSE(scheduler_->holds_mixed_weights());
+  step();
+  EXPECT_FALSE(scheduler_->holds_mixed_weights());
+  EXPECT_EQ(sequence.weight_versions.size(), 2u);
+}
+
 }  // namespace
 }  // namespace unspool

@@ -40,6 +40,16 @@ TEST(ApiKeys, TheWholeKeyAndNothingElse) {
   EXPECT_TRUE(ApiKeyFilter({}, "").admits(request("/load")));
 }
 
+TEST(ApiKeys, DevelopmentRoutes) {
+  for (const char* route : {"/pause", "/collective_rpc", "/server_info", "/proxy/sleep"}) {
+    EXPECT_FALSE(ApiKeyFilter({"key"}, "/proxy").admits(request(route))) << route;
+    EXPECT_TRUE(ApiKeyFilter({"key"}, "/proxy", true).admits(request(route))) << route;
+  }
+  for (const char* guarded : {"/v1/completions", "/tokenize", "/pause/now", "/inference/v1/generate"}) {
+    EXPECT_FALSE(ApiKeyFilter({"key"}, "/proxy", true).admits(request(guarded))) << guarded;
+  }
+}
+
 TEST(MemoryBudget, TwoGibibytesOrAQuarter) {
   EXPECT_EQ(default_kv_cache_bytes(int64_t{100} << 30), int64_t{2} << 30);
   EXPECT_EQ(default_kv_cache_bytes(int64_t{4} << 30), int64_t{1} << 30);

@@ -58,7 +58,11 @@ TEST(Options, RefusedByName) {
            {{"--speculative-config", "{}"}, "speculative-config"},
            {{"--enable-lora"}, "enable-lora"},
            {{"-tp", "2"}, "tensor-parallel-size"},
-           {{"--enable-sleep-mode"}, "enable-sleep-mode"},
+           {{"--weight-transfer-config", R"({"backend":"nccl"})"}, "weight-transfer-config"},
+           {{"--sleep-level1-backing", "disk"}, "sleep-level1-backing"},
+           {{"--additional-config", "[]"}, "additional-config"},
+           {{"--additional-config", R"({"rl_config":1})"}, "rl_config"},
+           {{"--additional-config", R"({"rl_config":{"enabled":1}})"}, "rl_config.enabled"},
            {{"--chat-template", "x.jinja"}, "chat-template"},
            {{"--quantization", "fp8"}, "quantization"},
            {{"--kv-cache-dtype", "fp8"}, "kv-cache-dtype"},
@@ -143,6 +147,49 @@ TEST(Options, Environment) {
   EXPECT_EQ(options.kv_cache_bytes, int64_t{3} << 29);
   EXPECT_EQ(options.max_stop_strings, 8);
   EXPECT_EQ(good({"m", "--api-key", "k", "--kv-cache-memory-bytes", "1M"}, environment).kv_cache_bytes, 1 << 20);
+}
+
+TEST(Options, ControlPlane) {
+  const auto plain = good({"m"});
+  EXPECT_FALSE(plain.control.dev_routes);
+  EXPECT_FALSE(plain.control.enable_sleep_mode);
+  EXPECT_FALSE(plain.control.level1_in_memory);
+  const auto options =
+      good({"m", "--enable-sleep-mode", "--sleep-preserve-parameter-names", "draft.*", "lm_head.*", "--sleep-directory",
+            "/d", "--sleep-level1-backing", "memory", "--weight-directory", "/a", "/b", "--unguarded-dev-routes"});
+  EXPECT_TRUE(options.control.enable_sleep_mode);
+  EXPECT_EQ(options.control.preserve_parameter_names, (std::vector<std::string>{"draft.*", "lm_head.*"}));
+  EXPECT_EQ(options.control.sleep_directory, "/d");
+  EXPECT_TRUE(options.control.level1_in_memory);
+  EXPECT_EQ(options.control.weight_directories, (std::vector<std::string>{"/a", "/b"}));
+  EXPECT_TRUE(options.control.unguarded_dev_routes);
+  EXPECT_FALSE(options.control.dev_routes);
+}
+
+TEST(Options, DevelopmentMode) {
+  const auto variable = [](const char* name, const char* value) {
+    static std::string wanted, text;
+    wanted = name;
+    text = value;
+    return [](const char* asked) -> const char* { return wanted == asked ? text.c_str() : nullptr; };
+  };
+  for (const char* name : {"VLLM_SERVER_DEV_MODE", "UNSPOOL_SERVER_DEV_MODE"}) {
+    for (const char* on : {"1", "2", " 1 "}) EXPECT_TRUE(good({"m"}, variable(name, on)).control.dev_routes) << on;
+    EXPECT_FALSE(good({"m"}, variable(name, "0")).control.dev_routes);
+    for (const char* bad : {"true", "", "yes"}) {
+      const auto options = parse({"m"}, variable(name, bad));
+      ASSERT_FALSE(options.ok()) << bad;
+      EXPECT_NE(options.error().message.find(name), std::string::npos);
+    }
+  }
+  EXPECT_TRUE(good({"m", "--additional-config", R"({"rl_config":{"enabled":true}})"}).control.dev_routes);
+  const auto all = good({"m", "--additional-config",
+                         R"({"rl_config":{"enabled":true,"sleep_mode_extra_cleanup":true,)"
+                         R"("enable_training_consistency":true,"enable_batch_invariant":true},"other":1})"});
+  EXPECT_EQ(all.control.always_so, (std::vector<std::string>{"enable_training_consistency", "enable_batch_invariant"}));
+  const auto off = good({"m", "--additional-config.rl_config.enable_batch_invariant", "true"});
+  EXPECT_FALSE(off.control.dev_routes);
+  EXPECT_TRUE(off.control.always_so.empty());
 }
 
 TEST(Options, HelpAndDocumentationNameEveryFlag) {

@@ -40,8 +40,8 @@ inline std::string safetensors_of(const std::vector<TestTensor>& tensors) {
 // A directory that goes away with the object.
 class TempDir {
  public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "unspool-test-XXXXXX").string();
+  explicit TempDir(const std::filesystem::path& under = std::filesystem::temp_directory_path()) {
+    std::string pattern = (under / "unspool-test-XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }
   ~TempDir() { std::filesystem::remove_all(path_); }

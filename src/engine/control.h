@@ -1,0 +1,68 @@
+// The control plane's commands to the engine (docs/control.md): pause, sleep, wake, versions, cache resets, reloads. Each runs
+// on the engine thread between two steps; its answer comes through a callback, on that thread, exactly once.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "runner/model_memory.h"
+
+namespace unspool {
+
+enum class PauseMode { kAbort, kWait, kKeep };
+
+// What memory can be asleep, by vLLM's tag.
+enum class MemoryTag { kWeights, kKvCache };
+
+struct PauseReply {
+  bool mixed_weights = false;  // set by resume: kept requests go on with keys of older weights
+};
+struct SleepReply {
+  int level = 0;
+};
+struct WakeReply {
+  bool awake = false;                 // nothing is asleep any more
+  std::vector<std::string> ignored;   // unknown tags: they made the call a no-op
+};
+struct ControlStatus {
+  bool paused = false;
+  bool sleeping = false;   // paused in any way, or any memory asleep
+  bool weights_asleep = false;
+  bool kv_cache_asleep = false;
+  bool weights_discarded = false;  // woken from level 2 and not reloaded: the engine does not generate
+  bool update_open = false;
+  std::string weight_version;
+};
+
+template <class T>
+using ControlCallback = std::function<void(Result<T>)>;
+using DoneCallback = std::function<void(Status)>;
+
+// Thread-safe; every call returns at once. Refusals are kConflict (memory asleep, named by tag), kInternal (an order error,
+// worded as the reference does), kUnavailable (shutting down or failed).
+class EngineControl {
+ public:
+  virtual ~EngineControl() = default;
+  virtual void pause(PauseMode mode, bool clear_cache, ControlCallback<PauseReply> reply) = 0;
+  virtual void resume(ControlCallback<PauseReply> reply) = 0;
+  virtual void sleep(int level, PauseMode mode, ControlCallback<SleepReply> reply) = 0;
+  // No tags: all. "weights", "kv_cache", "scheduling"; others are unknown.
+  virtual void wake_up(std::optional<std::vector<std::string>> tags, ControlCallback<WakeReply> reply) = 0;
+  virtual void release_kv_cache_memory(DoneCallback reply) = 0;
+  // False where blocks are in use and `reset_running_requests` is off.
+  virtual void reset_prefix_cache(bool reset_running_requests, ControlCallback<bool> reply) = 0;
+  // As /abort_requests counts: ids given, or with none every request there is.
+  virtual void abort(std::vector<std::string> external_ids, ControlCallback<int> reply) = 0;
+  virtual void update_weight_version(std::string version, DoneCallback reply) = 0;
+  virtual void reload_weights(ReloadRequest request, DoneCallback reply) = 0;
+  virtual void weight_checksums(ControlCallback<std::map<std::string, std::string>> reply) = 0;
+  virtual void zero_weights(DoneCallback reply) = 0;
+  // At once, from published values: never waits behind a command.
+  virtual ControlStatus status() const = 0;
+};
+
+}  // namespace unspool

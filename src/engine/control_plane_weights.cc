@@ -1,0 +1,50 @@
+// The commands of the control plane that read or change weights.
+#include "engine/attempt.h"
+#include "engine/control_plane.h"
+
+namespace unspool {
+
+void ControlPlane::update_weight_version(std::string version, DoneCallback reply) {
+  if (refused(Command::kUpdateWeightVersion, reply)) return;
+  core_.state().set_weight_version(std::move(version));
+  answer(reply, Status());
+}
+
+void ControlPlane::reload_weights(ReloadRequest request, DoneCallback reply) {
+  if (refused(Command::kReloadWeights, reply)) return;
+  if (memory_ == nullptr) return answer(reply, no_memory());
+  reply = timed(Operation::kReload, std::move(reply));
+  bool ended = false;
+  const Status reloaded = attempt("The reload of the weights", [&] {
+    Status status = memory_->reload_weights(request);
+    ended = true;
+    return status;
+  });
+  // What throws half-way has promised nothing.
+  if (!ended) core_.state().weights_lost();
+  if (reloaded.ok()) core_.state().weights_loaded();
+  if (reloaded.ok() || !ended) core_.weights_changed();
+  core_.state_changed();
+  answer(reply, reloaded);
+}
+
+void ControlPlane::weight_checksums(ControlCallback<std::map<std::string, std::string>> reply) {
+  if (refused(Command::kWeightChecksums, reply)) return;
+  if (memory_ == nullptr) return answer(reply, no_memory());
+  using Checksums = std::map<std::string, std::string>;
+  answer(reply,
+         attempt("The check of the weights", [&]() -> Result<Checksums> { return memory_->weight_checksums(); }));
+}
+
+void ControlPlane::zero_weights(DoneCallback reply) {
+  if (refused(Command::kZeroWeights, reply)) return;
+  if (memory_ == nullptr) return answer(reply, no_memory());
+  const Status zeroed = attempt("The reset of the weights", [&] {
+    memory_->zero_weights();
+    return Status();
+  });
+  core_.weights_changed();
+  answer(reply, zeroed);
+}
+
+}  // namespace unspool

@@ -1,0 +1,103 @@
+#include "engine/engine_state.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace unspool {
+
+namespace {
+
+const char* command_path(Command command) {
+  switch (command) {
+    case Command::kResume:
+      return "resume";
+    case Command::kReloadWeights:
+      return "reload the weights";
+    case Command::kWeightChecksums:
+      return "check the weights";
+    case Command::kZeroWeights:
+      return "reset the weights";
+    default:
+      return to_string(command);
+  }
+}
+
+}  // namespace
+
+Situation EngineState::situation() const {
+  if (failed_) return Situation::kFailed;
+  if (weights_asleep_ && kv_cache_asleep_) return weights_kept_ ? Situation::kAsleep1 : Situation::kAsleep2;
+  if (weights_asleep_) return weights_kept_ ? Situation::kWeightsAsleep1 : Situation::kWeightsAsleep2;
+  if (update_open_) return kv_cache_asleep_ ? Situation::kUpdateOpenKvAsleep : Situation::kUpdateOpen;
+  if (kv_cache_asleep_) return weights_discarded_ ? Situation::kKvCacheAsleepDiscarded : Situation::kKvCacheAsleep;
+  if (weights_discarded_) return Situation::kDiscarded;
+  if (draining_) return Situation::kDraining;
+  if (paused_ == PauseState::kPausedAll) return Situation::kPausedAll;
+  return paused_ == PauseState::kPausedNew ? Situation::kPausedNew : Situation::kAwake;
+}
+
+std::optional<Error> EngineState::refusal(Command command) const {
+  switch (cell(command).outcome) {
+    case Outcome::kConflict: {
+      if (!asleep()) {
+        return Error{ErrorKind::kConflict,
+                     fmt::format("Cannot {}: a weight update session is open. Finish it first.", command_path(command)),
+                     {}};
+      }
+      const char* tags = !kv_cache_asleep_ ? "weights is" : !weights_asleep_ ? "kv_cache is" : "weights, kv_cache are";
+      return Error{ErrorKind::kConflict,
+                   fmt::format("Cannot {}: {} asleep. Call /wake_up first.", command_path(command), tags),
+                   {}};
+    }
+    case Outcome::kInternal:
+      if (failed_) return internal_error("The engine has failed.");
+      return internal_error(
+          "KV cache memory can only be released while the scheduler is paused, no request runs and all memory is "
+          "awake.");
+    case Outcome::kUnavailable:
+      if (failed_) return Error{ErrorKind::kUnavailable, "The engine has failed.", {}};
+      return Error{ErrorKind::kUnavailable,
+                   "The weights were discarded by /sleep?level=2 and not loaded again. Load them with "
+                   "/collective_rpc reload_weights or a whole weight update; then send the request again.",
+                   {}};
+    case Outcome::kDone:
+    case Outcome::kDrained:
+    case Outcome::kNothing:
+    case Outcome::kWaits:
+      break;
+  }
+  return std::nullopt;
+}
+
+ControlStatus EngineState::status() const {
+  const bool paused = paused_ != PauseState::kUnpaused || asleep();
+  return {.paused = paused,
+          .sleeping = paused,
+          .weights_asleep = weights_asleep_,
+          .kv_cache_asleep = kv_cache_asleep_,
+          .weights_discarded = weights_discarded_,
+          .update_open = update_open_,
+          .weight_version = weight_version_};
+}
+
+void EngineState::fall_asleep(bool kept) {
+  weights_asleep_ = kv_cache_asleep_ = true;
+  weights_kept_ = kept;
+  update_open_ = false;
+}
+
+void EngineState::wake_weights() {
+  weights_asleep_ = false;
+  if (!weights_kept_) weights_discarded_ = true;
+}
+
+std::vector<std::string> EngineState::validate() const {
+  std::vector<std::string> violations;
+  if (asleep() && paused_ == PauseState::kUnpaused)
+    violations.push_back("memory is asleep and the scheduler is not paused");
+  if (weights_asleep_ && update_open_) violations.push_back("an update is open and the weights are asleep");
+  return violations;
+}
+
+}  // namespace unspool

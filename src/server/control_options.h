@@ -1,0 +1,30 @@
+// The flags and variables of the control plane (docs/control.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace unspool {
+
+class FlagValues;
+class OptionReader;
+
+// An environment variable's value, or nullptr; std::getenv in the program.
+using Environment = const char* (*)(const char* name);
+
+struct ControlOptions {
+  bool dev_routes = false;
+  bool unguarded_dev_routes = false;
+  bool enable_sleep_mode = false;
+  std::vector<std::string> preserve_parameter_names;
+  std::string sleep_directory;  // empty: the default
+  bool level1_in_memory = false;
+  std::vector<std::string> weight_directories;  // empty: anywhere
+  // Asked for with rl_config, and always so: to be logged.
+  std::vector<std::string> always_so;
+};
+
+// Errors stay with the reader.
+ControlOptions read_control_options(OptionReader& reader, const FlagValues& values, Environment environment);
+
+}  // namespace unspool

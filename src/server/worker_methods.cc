@@ -1,0 +1,211 @@
+#include "server/worker_methods.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "protocol/control_reply.h"
+#include "protocol/field_reader.h"
+
+namespace unspool {
+namespace {
+
+using Names = std::span<const std::string_view>;
+
+// Python's binding: by place or by name, each name once, and none that the method does not have.
+class Arguments {
+ public:
+  Arguments(const RpcRequest& request, Names names) : request_(request), names_(names) {
+    if (request.args.size() > names.size()) {
+      fail(fmt::format("{}() takes {} arguments but {} were given", request.method, names.size(), request.args.size()));
+    }
+    for (const auto& [name, value] : request.kwargs.members()) {
+      const auto at = std::find(names.begin(), names.end(), name);
+      if (at == names.end()) {
+        fail(fmt::format("{}() got an unexpected keyword argument '{}'", request.method, name));
+      } else if (static_cast<size_t>(at - names.begin()) < request.args.size()) {
+        fail(fmt::format("{}() got multiple values for argument '{}'", request.method, name));
+      }
+    }
+  }
+
+  // Null where it was not given.
+  JsonValue get(std::string_view name) const {
+    const size_t place = static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
+    return place < request_.args.size() ? request_.args[place] : request_.kwargs[name];
+  }
+
+  template <class T, class Coerce>
+  void read(std::string_view name, T& out, Coerce coerce) {
+    const JsonValue value = get(name);
+    if (value.is_null()) return;
+    FieldErrors errors;
+    if (auto parsed = coerce(value, std::string(name), errors)) out = std::move(*parsed);
+    if (!errors.empty() && !error_) error_ = errors.to_api_error();
+  }
+
+  void fail(std::string message) {
+    if (!error_) error_ = framework_error(std::move(message));
+  }
+  const MaybeError& error() const { return error_; }
+
+ private:
+  const RpcRequest& request_;
+  const Names names_;
+  MaybeError error_;
+};
+
+constexpr auto kFlag = [](const JsonValue& v, const std::string& loc, FieldErrors& e) {
+  return coerce_bool(v, loc, e);
+};
+constexpr auto kText = [](const JsonValue& v, const std::string& loc, FieldErrors& e) {
+  return coerce_string(v, loc, e);
+};
+constexpr auto kTexts = [](const JsonValue& v, const std::string& loc, FieldErrors& e) {
+  return coerce_string_list(v, loc, e);
+};
+
+// Commands whose result is Python's None.
+DoneCallback none(RpcReply reply) {
+  return [reply = std::move(reply)](Status done) {
+    reply(done.ok() ? ApiResult<std::string>("null") : command_error("collective_rpc", done.error()));
+  };
+}
+
+}  // namespace
+
+struct WorkerMethods::Method {
+  std::string_view name;
+  void (WorkerMethods::*run)(const RpcRequest& request, RpcReply reply) const;
+};
+
+const WorkerMethods::Method WorkerMethods::kMethods[] = {
+    {"reload_weights", &WorkerMethods::reload_weights},
+    {"sleep", &WorkerMethods::sleep},
+    {"wake_up", &WorkerMethods::wake_up},
+    {"compute_weight_checksums", &WorkerMethods::compute_weight_checksums},
+    {"check_weights_changed", &WorkerMethods::check_weights_changed},
+    {"reset_weights", &WorkerMethods::reset_weights},
+    {"get_supported_tasks", &WorkerMethods::get_supported_tasks},
+    {"list_loras", &WorkerMethods::list_loras},
+    {"report_device_id", &WorkerMethods::report_device_id},
+    // Nothing is left to wait for, and there is nothing to clear: a step is over when it is over, and text models have
+    // no such caches.
+    {"check_health", &WorkerMethods::nothing},
+    {"synchronize_device", &WorkerMethods::nothing},
+    {"reset_mm_cache", &WorkerMethods::nothing},
+    {"reset_encoder_cache", &WorkerMethods::nothing},
+    {"init_weight_transfer_engine", &WorkerMethods::transfer},
+    {"start_weight_update", &WorkerMethods::transfer},
+    {"start_draft_weight_update", &WorkerMethods::transfer},
+    {"update_weights", &WorkerMethods::transfer},
+    {"finish_weight_update", &WorkerMethods::transfer},
+    {"add_lora", &WorkerMethods::lora},
+    {"remove_lora", &WorkerMethods::lora},
+    {"pin_lora", &WorkerMethods::lora},
+};
+
+void WorkerMethods::call(const RpcRequest& request, RpcReply reply) const {
+  const auto* const method = std::find_if(std::begin(kMethods), std::end(kMethods),
+                                          [&](const Method& known) { return known.name == request.method; });
+  if (method == std::end(kMethods)) {
+    return reply(worker_error(fmt::format("'CPUWorker' object has no attribute '{}'", request.method)));
+  }
+  (this->*method->run)(request, std::move(reply));
+}
+
+void WorkerMethods::reload_weights(const RpcRequest& request, RpcReply reply) const {
+  static constexpr std::string_view kNames[] = {"weights_iterator", "weights_path", "is_checkpoint_format"};
+  Arguments arguments(request, kNames);
+  ReloadRequest reload;
+  if (!arguments.get("weights_iterator").is_null()) {
+    arguments.fail("weights_iterator cannot be sent; give weights_path, a directory that the server can read");
+  }
+  arguments.read("weights_path", reload.weights_path, kText);
+  arguments.read("is_checkpoint_format", reload.is_checkpoint_format, kFlag);
+  if (arguments.error()) return reply(*arguments.error());
+  if (reload.weights_path.empty()) {
+    reload.weights_path = served_.path;
+  } else {
+    const auto path = roots_.resolve(reload.weights_path);
+    if (!path.ok()) return reply(path.error());
+    reload.weights_path = *path;
+  }
+  control_.reload_weights(std::move(reload), none(std::move(reply)));
+}
+
+// The reference's worker frees its memory under whatever the engine runs. Here sleep and wake_up are the engine's.
+void WorkerMethods::sleep(const RpcRequest& request, RpcReply reply) const {
+  static constexpr std::string_view kNames[] = {"level"};
+  Arguments arguments(request, kNames);
+  int64_t level = 1;
+  arguments.read("level", level, [](const JsonValue& v, const std::string& loc, FieldErrors& e) {
+    return coerce_int(v, loc, e, {.ge = 0, .le = 2});
+  });
+  if (arguments.error()) return reply(*arguments.error());
+  control_.sleep(static_cast<int>(level), PauseMode::kAbort, [reply](Result<SleepReply> done) {
+    reply(done.ok() ? ApiResult<std::string>("null") : command_error("collective_rpc", done.error()));
+  });
+}
+
+void WorkerMethods::wake_up(const RpcRequest& request, RpcReply reply) const {
+  static constexpr std::string_view kNames[] = {"tags"};
+  Arguments arguments(request, kNames);
+  std::optional<std::vector<std::string>> tags;
+  arguments.read("tags", tags, kTexts);
+  if (arguments.error()) return reply(*arguments.error());
+  control_.wake_up(std::move(tags), [reply](Result<WakeReply> done) {
+    reply(done.ok() ? ApiResult<std::string>("null") : command_error("collective_rpc", done.error()));
+  });
+}
+
+void WorkerMethods::compute_weight_checksums(const RpcRequest&, RpcReply reply) const {
+  control_.weight_checksums([reply](Result<WeightChecksums> done) {
+    if (!done.ok()) return reply(command_error("collective_rpc", done.error()));
+    reply(checksums_object(worker_checksums(*done)));
+  });
+}
+
+// Trainers ask it after their first update.
+void WorkerMethods::check_weights_changed(const RpcRequest&, RpcReply reply) const {
+  control_.weight_checksums([reply, served = served_](Result<WeightChecksums> done) {
+    if (!done.ok()) return reply(command_error("collective_rpc", done.error()));
+    const auto changed = served.differs(*done);
+    if (!changed.ok()) return reply(from_engine_error(changed.error()));
+    reply(std::string(*changed ? "\"True\"" : "\"False\""));
+  });
+}
+
+void WorkerMethods::reset_weights(const RpcRequest&, RpcReply reply) const {
+  control_.zero_weights(none(std::move(reply)));
+}
+
+void WorkerMethods::get_supported_tasks(const RpcRequest&, RpcReply reply) const {
+  reply(std::string(R"(["generate"])"));
+}
+
+// An empty set, by its str().
+void WorkerMethods::list_loras(const RpcRequest&, RpcReply reply) const {
+  reply(std::string("\"set()\""));
+}
+
+void WorkerMethods::report_device_id(const RpcRequest&, RpcReply reply) const {
+  reply(std::string("\"cpu\""));
+}
+
+void WorkerMethods::nothing(const RpcRequest&, RpcReply reply) const {
+  reply(std::string("null"));
+}
+
+void WorkerMethods::transfer(const RpcRequest&, RpcReply reply) const {
+  reply(worker_error(kTransferNotConfigured));
+}
+
+void WorkerMethods::lora(const RpcRequest&, RpcReply reply) const {
+  reply(worker_error("LoRA is not enabled. Use --enable-lora to enable LoRA."));
+}
+
+}  // namespace unspool

@@ -1,0 +1,120 @@
+"""What the tests of the control plane share: commands, streams that are watched, and a second checkpoint."""
+
+import json
+import shutil
+import struct
+import threading
+import time
+
+from harness.client import complete, request, stream_many
+
+DEV = {"VLLM_SERVER_DEV_MODE": "1"}
+GENERATE = "/inference/v1/generate"
+
+
+def post(server, path, body=None):
+    """The 200 answer of a command."""
+    status, _, answer = request(server, "POST", path, body)
+    assert status == 200, f"{path}: {status} {answer}"
+    return answer
+
+
+def get(server, path):
+    status, _, answer = request(server, "GET", path)
+    assert status == 200, f"{path}: {status} {answer}"
+    return answer
+
+
+def refusal(server, path, body=None):
+    """(status, body) of a command that must fail."""
+    status, _, answer = request(server, "POST", path, body)
+    assert status >= 400, f"{path}: {status} {answer}"
+    return status, answer
+
+
+def rpc(server, method, **kwargs):
+    return post(server, "/collective_rpc", {"method": method, "kwargs": kwargs})["results"]
+
+
+def reset(server):
+    """Awake, with the served checkpoint's weights and an empty prefix cache, whatever a test left behind."""
+    post(server, "/wake_up")
+    post(server, "/resume")
+    rpc(server, "reload_weights")
+    post(server, "/reset_prefix_cache?reset_running_requests=true")
+    post(server, "/update_weight_version", {"new_version": "default"})
+
+
+def greedy(server, prompt=(5, 6, 7), max_tokens=12, **fields):
+    """A whole answer with the bits of its log-probs."""
+    body = {"prompt": list(prompt), "max_tokens": max_tokens, "temperature": 0, "ignore_eos": True, "logprobs": 2}
+    return complete(server, body, return_token_ids=True, return_tokens_as_token_ids=True, **fields)
+
+
+class Background(threading.Thread):
+    """Runs something that answers later; `result` and `error` are what came of it."""
+
+    def __init__(self, work):
+        super().__init__(daemon=True)
+        self.work = work
+        self.result = self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            self.result = self.work()
+        except Exception as error:  # noqa: BLE001, shown by whoever waits
+            self.error = error
+
+    def wait(self, timeout_s):
+        self.join(timeout_s)
+        assert not self.is_alive(), f"no answer after {timeout_s} s"
+        if self.error:
+            raise self.error
+        return self.result
+
+
+class Stream(Background):
+    """A long stream, watched while it runs."""
+
+    def __init__(self, server, path=GENERATE, **fields):
+        self.seen = []
+        if path == GENERATE:
+            body = {"token_ids": [5, 6, 7], "sampling_params": {"max_tokens": 400, "ignore_eos": True, **fields}}
+        else:
+            body = {"prompt": [5, 6, 7], "max_tokens": 400, "ignore_eos": True, "return_token_ids": True, **fields}
+        super().__init__(lambda: stream_many(server, [body], path, on_chunk=self.seen.append)[0])
+
+    def wait_for_tokens(self, count, timeout_s):
+        until(lambda: len(self.token_ids()) >= count or not self.is_alive(), timeout_s, "the stream brings no tokens")
+
+    def token_ids(self):
+        return sum((choice["token_ids"] or [] for chunk in list(self.seen) for choice in chunk["choices"]), [])
+
+    def finish_reasons(self):
+        reasons = (choice["finish_reason"] for chunk in self.seen for choice in chunk["choices"])
+        return [reason for reason in reasons if reason]
+
+
+def until(condition, timeout_s, what):
+    """Waits for a condition."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} after {timeout_s} s"
+        time.sleep(0.005)
+
+
+def change_weights(model, folder, mask=0x08):
+    """A copy of a model whose bfloat16 weights differ in one bit of the mantissa each; the folder."""
+    shutil.copytree(model, folder)
+    for path in folder.glob("*.safetensors"):
+        data = bytearray(path.read_bytes())
+        (header_bytes,) = struct.unpack("<Q", data[:8])
+        for name, tensor in json.loads(data[8 : 8 + header_bytes]).items():
+            if name == "__metadata__":
+                continue
+            assert tensor["dtype"] == "BF16", name
+            begin, end = (8 + header_bytes + offset for offset in tensor["data_offsets"])
+            data[begin:end:2] = bytes(byte ^ mask for byte in data[begin:end:2])
+        path.write_bytes(data)
+    return folder

@@ -1,0 +1,157 @@
+"""Pause and resume with requests in flight, and what arrives meanwhile."""
+
+import time
+
+import pytest
+
+from api.control import DEV, GENERATE, Background, Stream, get, greedy, post, refusal, reset, until
+from harness.bits import assert_same_answer
+from harness.client import complete, raw_post, request
+
+
+@pytest.fixture
+def server(serve, tiny):
+    server = serve(tiny, "--enable-scale-out", "--enable-sleep-mode", env=DEV)
+    reset(server)
+    yield server
+    post(server, "/wake_up")
+
+
+@pytest.mark.short
+@pytest.mark.parametrize("path", [GENERATE, "/v1/completions"])
+def test_abort_ends_streams_as_answers(server, patience, path):
+    stream = Stream(server, path, max_tokens=1900)
+    stream.wait_for_tokens(3, 10 * patience)
+    assert post(server, "/pause") == {"status": "paused"}
+    stream.wait(5 * patience)
+    assert stream.finish_reasons() == ["abort"]
+    assert 3 <= len(stream.token_ids()) < 1900
+    assert get(server, "/is_paused") == {"is_paused": True}
+    assert get(server, "/is_sleeping") == {"is_sleeping": True}
+    assert post(server, "/resume") == {"status": "resumed"}
+    assert get(server, "/is_paused") == {"is_paused": False}
+
+
+@pytest.mark.short
+def test_abort_answers_whole_replies_with_their_logprobs(server, patience):
+    asking = Background(lambda: greedy(server, max_tokens=1900, n=3, temperature=1))
+    until(lambda: server.in_flight()[0] > 0, 10 * patience, "nothing runs")
+    time.sleep(0.05)
+    post(server, "/pause")
+    for choice in asking.wait(5 * patience)["choices"]:
+        assert choice["finish_reason"] == "abort" and choice["stop_reason"] is None
+        assert len(choice["logprobs"]["token_logprobs"]) == len(choice["token_ids"]) < 1900
+
+
+@pytest.mark.short
+@pytest.mark.parametrize("clear_cache", ["true", "false"])
+def test_keep_goes_on_as_if_nothing_had_been(server, patience, clear_cache):
+    fields = {"max_tokens": 300, "temperature": 0}
+    whole = Stream(server, **fields).wait(60 * patience)
+    stream = Stream(server, **fields)
+    stream.wait_for_tokens(20, 10 * patience)
+    post(server, f"/pause?mode=keep&clear_cache={clear_cache}")
+    time.sleep(0.2)  # what was on its way arrives
+    frozen = stream.token_ids()
+    time.sleep(0.2)
+    assert stream.token_ids() == frozen and stream.is_alive()
+    assert post(server, "/resume") == {"status": "resumed"}
+    chunks = stream.wait(60 * patience)
+    assert stream.finish_reasons() == ["length"]
+    tokens = [token for chunk in whole for choice in chunk["choices"] for token in choice["token_ids"]]
+    assert stream.token_ids() == tokens
+    assert chunks[-1]["choices"][0]["weight_versions"] == [{"version": "default", "start": 0, "end": 300}]
+
+
+@pytest.mark.short
+def test_wait_lets_them_end_and_holds_nothing_up(server, patience):
+    stream = Stream(server, max_tokens=600)
+    stream.wait_for_tokens(3, 10 * patience)
+    pause = Background(lambda: post(server, "/pause?mode=wait"))
+    until(lambda: get(server, "/is_paused")["is_paused"], 5 * patience, "not paused")
+    for path in ("/health", "/metrics", "/is_paused", "/is_sleeping", "/weight_info"):
+        started = time.monotonic()
+        assert request(server, "GET", path)[0] == 200
+        assert time.monotonic() - started < 0.5 * patience, path
+    assert pause.is_alive() or stream.finish_reasons() == ["length"]
+    stream.wait(60 * patience)
+    assert pause.wait(5 * patience) == {"status": "paused"}
+    assert stream.finish_reasons() == ["length"] and len(stream.token_ids()) == 600
+
+
+@pytest.mark.short
+def test_arrivals_wait_are_counted_and_can_be_aborted(server, patience):
+    post(server, "/pause")
+    first = Background(lambda: greedy(server))
+    body = {"request_id": "mine", "token_ids": [5], "sampling_params": {"max_tokens": 4}}
+    second = Background(lambda: complete(server, body, path=GENERATE))
+    gone = raw_post(server, "/v1/completions", {"prompt": [5], "max_tokens": 4})
+    until(lambda: server.in_flight() == (0, 3), 5 * patience, "three requests do not wait")
+    gone.close()
+    until(lambda: server.in_flight() == (0, 2), 5 * patience, "the client that left still waits")
+    ids = {"request_ids": ["generate-tokens-mine"]}
+    assert post(server, "/abort_requests", ids) == {"status": "aborted", "aborted": 1}
+    assert second.wait(5 * patience)["choices"][0]["finish_reason"] == "abort"
+    assert first.is_alive()
+    post(server, "/update_weight_version", {"new_version": "v2"})
+    post(server, "/resume")
+    (choice,) = first.wait(10 * patience)["choices"]
+    assert choice["weight_versions"] == [{"version": "v2", "start": 0, "end": 12}]
+
+
+def test_commands_may_repeat(server):
+    expected = greedy(server)
+    for mode in ("abort", "keep", "wait", "wait", "keep", "abort"):
+        assert post(server, f"/pause?mode={mode}") == {"status": "paused"}
+    for _ in range(3):
+        assert post(server, "/resume") == {"status": "resumed"}
+    assert_same_answer(expected, greedy(server), "after pauses")
+
+
+def test_abort_all(server, patience):
+    streams = [Stream(server, max_tokens=1900) for _ in range(3)]
+    for stream in streams:
+        stream.wait_for_tokens(1, 10 * patience)
+    answer = post(server, "/abort_requests", {})
+    assert answer["status"] == "aborted" and answer["aborted"] >= 3
+    for stream in streams:
+        stream.wait(5 * patience)
+        assert stream.finish_reasons() == ["abort"]
+    assert get(server, "/is_paused") == {"is_paused": False}
+
+
+@pytest.mark.short
+def test_a_reset_says_whether_it_did(server, patience):
+    """B02: a cache that requests hold is not reset, and the answer says so."""
+    prompt = list(range(5, 105))
+
+    def cached_tokens():
+        return server.metric("vllm:prefix_cache_hits_total")
+
+    greedy(server, prompt)
+    before = cached_tokens()
+    greedy(server, prompt)
+    assert cached_tokens() > before
+    stream = Stream(server, temperature=0)
+    whole = Stream(server, temperature=0).wait(60 * patience)
+    stream.wait(60 * patience)
+    stream = Stream(server, temperature=0)
+    stream.wait_for_tokens(20, 10 * patience)
+    post(server, "/pause?mode=keep&clear_cache=false")
+    assert post(server, "/reset_prefix_cache") == {"success": False}
+    assert post(server, "/reset_prefix_cache", {"reset_running_requests": True}) == {"success": True}
+    post(server, "/resume")
+    before = cached_tokens()
+    greedy(server, prompt)
+    assert cached_tokens() == before
+    stream.wait(60 * patience)
+    assert stream.token_ids() == [t for chunk in whole for c in chunk["choices"] for t in c["token_ids"]]
+
+
+def test_resume_names_what_sleeps(server):
+    post(server, "/sleep?level=1")
+    status, answer = refusal(server, "/resume")
+    assert status == 409 and "weights" in answer["error"] and "kv_cache" in answer["error"]
+    post(server, "/wake_up?tags=weights")
+    status, answer = refusal(server, "/resume")
+    assert status == 409 and "weights" not in answer["error"] and "kv_cache" in answer["error"]
