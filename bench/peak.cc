@@ -2,8 +2,8 @@
 //
 //   peak [THREADS]     one line of JSON: {"threads":2,"bf16_gflops":468.1,"f32_gflops":234.0,"read_gbps":32.5}
 //
-// A figure is 0 where the processor lacks the instruction. Instruction sets are chosen here by target attributes, so that this
-// file, like every other outside the kernels, is compiled for the baseline.
+// A figure is 0 where the processor lacks the instruction. Instruction sets are chosen here by target attributes, so
+// that this file, like every other outside the kernels, is compiled for the baseline.
 #include <immintrin.h>
 #include <sys/mman.h>
 
@@ -127,6 +127,6 @@ int main(int argc, char** argv) {
   }
   const double read = best_rate(threads, 11, [&](int thread) { return read_all(buffers[thread]); });
   for (auto* buffer : buffers) std::free(buffer);
-  std::printf("{\"threads\":%d,\"bf16_gflops\":%.1f,\"f32_gflops\":%.1f,\"read_gbps\":%.2f}\n", threads, bf16 / 1e9, f32 / 1e9,
-              read / 1e9);
+  std::printf("{\"threads\":%d,\"bf16_gflops\":%.1f,\"f32_gflops\":%.1f,\"read_gbps\":%.2f}\n", threads, bf16 / 1e9,
+              f32 / 1e9, read / 1e9);
 }

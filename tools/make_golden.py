@@ -10,8 +10,9 @@ import random
 from pathlib import Path
 
 import torch
-from golden_values import golden_values, greedy_continuation, write_golden
 from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from golden_values import golden_values, greedy_continuation, write_golden
 
 TEXTS = [
     "The capital of France is",

@@ -13,12 +13,13 @@ import random
 import shutil
 from pathlib import Path
 
-import tokenizer_families
 import torch
-from golden_values import golden_values, greedy_continuation, log_probs, write_golden
-from tiny_model_variants import LLAMA3_ROPE, VARIANTS
 from transformers import AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
+
+import tokenizer_families
+from golden_values import golden_values, greedy_continuation, log_probs, write_golden
+from tiny_model_variants import LLAMA3_ROPE, VARIANTS
 
 PROMPT_LENGTHS = [1, 5, 19, 64, 205]  # the last crosses a block of 128 keys
 GREEDY_PROMPTS = [1, 2, 4]  # which of the prompts are continued

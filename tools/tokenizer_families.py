@@ -6,8 +6,9 @@ Their merges are trained on tools/tokenizer_corpus.py, so a few hundred tokens s
 import json
 from dataclasses import dataclass, field
 
-from tokenizer_corpus import training_lines
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from tokenizer_corpus import training_lines
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WORDS_AND_SPACES = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"

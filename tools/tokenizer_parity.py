@@ -14,8 +14,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from random_text import RandomText
 from tokenizers import Tokenizer
+
+from random_text import RandomText
 
 CHUNK = 10_000  # strings a run of the binary: bounds memory, and gives the first difference early
 

@@ -1,5 +1,6 @@
 // The seam between the model and a device: memory in the device's own layouts, and the operations a model needs.
-// Every operation's arithmetic is fixed by docs/numerics.md; how it is split over rows, columns and threads is the backend's.
+// Every operation's arithmetic is fixed by docs/numerics.md; how it is split over rows, columns and threads is the
+// backend's.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@
 
 namespace unspool {
 
-// What a product makes of float32 activations where the weights are bf16: one bf16, or a high and a low one with a chain each.
+// What a product makes of float32 activations where the weights are bf16: one bf16, or a high and a low one with a
+// chain each.
 enum class MatmulPrecision { kBf16, kBf16x2 };
 
 // A weight [rows, columns] in the backend's layout; one product gives `rows` outputs from `columns` inputs.
@@ -95,7 +97,8 @@ struct AttentionSequence {
 
 // One layer's attention over a ragged batch.
 struct AttentionArgs {
-  float* qkv = nullptr;  // [tokens, (heads + 2 * kv_heads) * head_dim]: q, k and v side by side; q and k are rotated in place
+  float* qkv =
+      nullptr;  // [tokens, (heads + 2 * kv_heads) * head_dim]: q, k and v side by side; q and k are rotated in place
   int heads = 0;
   int layer = 0;
   const float* q_norm = nullptr;  // [head_dim], or null: an RMS norm over each head before the rotation
@@ -128,7 +131,8 @@ class Backend {
   // y = x / sqrt(mean(x^2) + eps) * weight, row by row.
   virtual void rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) = 0;
   // y = x w^T (+ bias) (+ y, with `accumulate`); y is [x.rows(), w.rows()], rows `stride` floats apart.
-  virtual void linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y, int64_t stride) = 0;
+  virtual void linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
+                      int64_t stride) = 0;
   // y = silu(x gate^T + gate_bias) * (x up^T + up_bias).
   virtual void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
                           const float* up_bias, ProductInput& y) = 0;

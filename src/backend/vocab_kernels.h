@@ -1,5 +1,5 @@
-// Reductions over the vocabulary with the arithmetic contract's bits (docs/numerics.md, section 2): absolute blocks of 256,
-// the same on every instruction set.
+// Reductions over the vocabulary with the arithmetic contract's bits (docs/numerics.md, section 2): absolute blocks of
+// 256, the same on every instruction set.
 #pragma once
 
 #include <cstdint>

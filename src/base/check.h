@@ -19,9 +19,9 @@ class CheckFailure : public std::logic_error {
 }
 
 // UNSPOOL_CHECK(cond) or UNSPOOL_CHECK(cond, "expected {}, got {}", a, b).
-#define UNSPOOL_CHECK(cond, ...)                                                                           \
-  do {                                                                                                     \
-    if (!(cond)) [[unlikely]]                                                                              \
+#define UNSPOOL_CHECK(cond, ...)                                                                             \
+  do {                                                                                                       \
+    if (!(cond)) [[unlikely]]                                                                                \
       ::unspool::check_failed(__FILE__, __LINE__, #cond, std::string{__VA_OPT__(fmt::format(__VA_ARGS__))}); \
   } while (false)
 

@@ -14,7 +14,9 @@ namespace unspool {
 namespace {
 
 Error file_error(const std::string& what, const std::string& path) {
-  return {errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kInvalidArgument, what + " " + path + ": " + std::strerror(errno), {}};
+  return {errno == ENOENT ? ErrorKind::kNotFound : ErrorKind::kInvalidArgument,
+          what + " " + path + ": " + std::strerror(errno),
+          {}};
 }
 
 // Closes what it holds.
@@ -49,7 +51,7 @@ int64_t modified_ns(const struct stat& info) {
 }  // namespace
 
 Result<std::string> read_file(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   UNSPOOL_ASSIGN(const Descriptor file, open_regular_file(path, info));
   std::string text;
   // The size is a hint: that of a file of /proc is 0.
@@ -65,12 +67,14 @@ Result<std::string> read_file(const std::string& path) {
   }
 }
 
-bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+bool file_exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
   MappedFile file;
   file.path_ = path;
-  struct stat info {};
+  struct stat info{};
   UNSPOOL_ASSIGN(Descriptor descriptor, open_regular_file(path, info));
   file.fd_ = descriptor.release();
   file.size_ = static_cast<size_t>(info.st_size);
@@ -82,7 +86,9 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   return file;
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+MappedFile::MappedFile(MappedFile&& other) noexcept {
+  *this = std::move(other);
+}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
@@ -99,7 +105,7 @@ MappedFile::~MappedFile() {
 }
 
 bool MappedFile::has_changed() const {
-  struct stat info {};
+  struct stat info{};
   return ::fstat(fd_, &info) != 0 || static_cast<size_t>(info.st_size) != size_ || modified_ns(info) != modified_ns_;
 }
 

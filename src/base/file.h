@@ -25,8 +25,8 @@ class MappedFile {
   const std::string& path() const { return path_; }
   // Gives the resident pages of the mapping back to the operating system; they are read again when touched.
   void drop_pages() const;
-  // The file itself was written to since it was opened. One that was replaced by another of its name was not: the mapping
-  // keeps what it has.
+  // The file itself was written to since it was opened. One that was replaced by another of its name was not: the
+  // mapping keeps what it has.
   bool has_changed() const;
 
  private:

@@ -15,6 +15,8 @@ uint64_t random_u64() {
   return generator();
 }
 
-std::string random_hex(int digits) { return fmt::format("{:016x}", random_u64()).substr(0, static_cast<size_t>(digits)); }
+std::string random_hex(int digits) {
+  return fmt::format("{:016x}", random_u64()).substr(0, static_cast<size_t>(digits));
+}
 
 }  // namespace unspool

@@ -33,7 +33,9 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 
 }  // namespace
 
-void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
+void set_log_level(LogLevel level) {
+  logger().set_level(to_spdlog(level));
+}
 
 void log_line(LogLevel level, std::string_view line) {
   logger().log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));

@@ -30,7 +30,9 @@ inline Error invalid_argument(std::string message, std::string param = {}) {
 inline Error not_found(std::string message, std::string param = {}) {
   return {ErrorKind::kNotFound, std::move(message), std::move(param)};
 }
-inline Error internal_error(std::string message) { return {ErrorKind::kInternal, std::move(message), {}}; }
+inline Error internal_error(std::string message) {
+  return {ErrorKind::kInternal, std::move(message), {}};
+}
 
 // Either a value or an Error. g++ 12 has no std::expected in C++20.
 template <class T>
@@ -70,19 +72,18 @@ class [[nodiscard]] Status {
 };
 
 // Leaves the calling function with the error of a failed Result or Status.
-#define UNSPOOL_TRY(expr)                              \
-  do {                                                 \
-    auto unspool_try_ = (expr);                        \
+#define UNSPOOL_TRY(expr)                                \
+  do {                                                   \
+    auto unspool_try_ = (expr);                          \
     if (!unspool_try_.ok()) return unspool_try_.error(); \
   } while (false)
 
 #define UNSPOOL_CONCAT_(a, b) a##b
 #define UNSPOOL_CONCAT(a, b) UNSPOOL_CONCAT_(a, b)
 // Declares `lhs` from a Result, or leaves the calling function with its error.
-#define UNSPOOL_ASSIGN(lhs, expr)                                  \
-  auto UNSPOOL_CONCAT(result_, __LINE__) = (expr);                 \
-  if (!UNSPOOL_CONCAT(result_, __LINE__).ok())                     \
-    return std::move(UNSPOOL_CONCAT(result_, __LINE__)).error();   \
+#define UNSPOOL_ASSIGN(lhs, expr)                                                                           \
+  auto UNSPOOL_CONCAT(result_, __LINE__) = (expr);                                                          \
+  if (!UNSPOOL_CONCAT(result_, __LINE__).ok()) return std::move(UNSPOOL_CONCAT(result_, __LINE__)).error(); \
   lhs = std::move(UNSPOOL_CONCAT(result_, __LINE__)).value()
 
 }  // namespace unspool

@@ -1,5 +1,5 @@
-// The control plane's commands to the engine (docs/control.md): pause, sleep, wake, versions, cache resets, reloads. Each runs
-// on the engine thread between two steps; its answer comes through a callback, on that thread, exactly once.
+// The control plane's commands to the engine (docs/control.md): pause, sleep, wake, versions, cache resets, reloads.
+// Each runs on the engine thread between two steps; its answer comes through a callback, on that thread, exactly once.
 #pragma once
 
 #include <functional>
@@ -25,12 +25,12 @@ struct SleepReply {
   int level = 0;
 };
 struct WakeReply {
-  bool awake = false;                 // nothing is asleep any more
-  std::vector<std::string> ignored;   // unknown tags: they made the call a no-op
+  bool awake = false;                // nothing is asleep any more
+  std::vector<std::string> ignored;  // unknown tags: they made the call a no-op
 };
 struct ControlStatus {
   bool paused = false;
-  bool sleeping = false;   // paused in any way, or any memory asleep
+  bool sleeping = false;  // paused in any way, or any memory asleep
   bool weights_asleep = false;
   bool kv_cache_asleep = false;
   bool weights_discarded = false;  // woken from level 2 and not reloaded: the engine does not generate
@@ -42,8 +42,8 @@ template <class T>
 using ControlCallback = std::function<void(Result<T>)>;
 using DoneCallback = std::function<void(Status)>;
 
-// Thread-safe; every call returns at once. Refusals are kConflict (memory asleep, named by tag), kInternal (an order error,
-// worded as the reference does), kUnavailable (shutting down or failed).
+// Thread-safe; every call returns at once. Refusals are kConflict (memory asleep, named by tag), kInternal (an order
+// error, worded as the reference does), kUnavailable (shutting down or failed).
 class EngineControl {
  public:
   virtual ~EngineControl() = default;

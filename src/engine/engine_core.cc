@@ -100,8 +100,9 @@ void EngineCore::commit() {
     num_tokens += scheduled[i]->num_scheduled_tokens;
     if (sampler_.finite(i)) continue;
     if (sampler_.barred(i)) {
-      fail(live_of(*scheduled[i]), invalid_argument("The sampling parameters leave no token to generate, or make values "
-                                                    "that are not finite: the request ended here."));
+      fail(live_of(*scheduled[i]),
+           invalid_argument("The sampling parameters leave no token to generate, or make values "
+                            "that are not finite: the request ended here."));
       continue;
     }
     log_error("sequence {} has values that are not finite at position {}", scheduled[i]->id,

@@ -106,7 +106,7 @@ error_code listen(TcpAcceptor& acceptor, const tcp::endpoint& endpoint) {
 
 // A socket file that nobody listens on is left over from a process that died.
 void remove_stale_socket(net::io_context& context, const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   if (stat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
   stream_protocol::socket probe(context);
   error_code ec;

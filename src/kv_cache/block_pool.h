@@ -9,9 +9,9 @@
 
 namespace unspool {
 
-// Free blocks stand in a list; allocate() takes the first. Those whose content is worth keeping stand longest free first, and
-// until one is taken a prefix hit may bring it back with retain(). Those that hold nothing of use go to the front: they are
-// used again before a block that was never touched, and so memory grows only by what the cache keeps.
+// Free blocks stand in a list; allocate() takes the first. Those whose content is worth keeping stand longest free
+// first, and until one is taken a prefix hit may bring it back with retain(). Those that hold nothing of use go to the
+// front: they are used again before a block that was never touched, and so memory grows only by what the cache keeps.
 class BlockPool {
  public:
   explicit BlockPool(int num_blocks);

@@ -48,7 +48,8 @@ class KvCacheManager {
 
   // `to`, empty, shares all blocks of `from`. Whoever writes a shared block first gets a copy (reserve).
   void fork(const BlockTable& from, BlockTable& to);
-  // Gives the blocks back. What they hold stays hittable up to `tokens_worth_keeping`; blocks past it are used again first.
+  // Gives the blocks back. What they hold stays hittable up to `tokens_worth_keeping`; blocks past it are used again
+  // first.
   void release(BlockTable& table, int tokens_worth_keeping = std::numeric_limits<int>::max());
 
   // Nothing computed so far can ever be hit again, tables in use included: after a reset or a change of weights.

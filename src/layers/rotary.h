@@ -8,8 +8,9 @@
 
 namespace unspool {
 
-// The table for given inverse frequencies (one a pair of features). The angle of a position is the float32 product of the
-// position and the inverse frequency, as trainers compute it; its cosine and sine are computed in double and rounded once.
+// The table for given inverse frequencies (one a pair of features). The angle of a position is the float32 product of
+// the position and the inverse frequency, as trainers compute it; its cosine and sine are computed in double and
+// rounded once.
 class RotaryEmbedding {
  public:
   RotaryEmbedding(std::vector<float> inverse_frequencies, int64_t max_positions);

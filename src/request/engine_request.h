@@ -11,7 +11,8 @@
 
 namespace unspool {
 
-// Receives a request's outputs on the engine thread, in order, until one is `finished`; must return quickly and not throw.
+// Receives a request's outputs on the engine thread, in order, until one is `finished`; must return quickly and not
+// throw.
 using OutputSink = std::function<void(RequestOutput output)>;
 
 struct EngineRequest {

@@ -37,9 +37,9 @@ struct WeightVersionSpan {
 struct SequenceDelta {
   int index = 0;  // 0 .. n-1 within its request
   std::vector<int32_t> token_ids;
-  std::string text;  // whole characters; stop strings already applied and held back
-  std::vector<PositionLogprobs> logprobs;   // one a token, where asked for
-  std::vector<float> kept_logprobs;         // one a token, where asked for
+  std::string text;                           // whole characters; stop strings already applied and held back
+  std::vector<PositionLogprobs> logprobs;     // one a token, where asked for
+  std::vector<float> kept_logprobs;           // one a token, where asked for
   std::optional<FinishReason> finish_reason;  // set exactly once, on the last delta of this index
   StopReason stop_reason;
   std::vector<WeightVersionSpan> weight_versions;  // on the last delta: all of the sample's output
@@ -51,7 +51,8 @@ struct RequestOutput {
   std::optional<std::vector<PositionLogprobs>> prompt_logprobs;
   int num_cached_tokens = 0;  // prompt tokens that the prefix cache gave
   bool finished = false;      // every sample has its finish_reason, or `error` is set
-  std::optional<Error> error;  // the request failed: kInvalidArgument for what the engine refused, kInternal for our fault
+  std::optional<Error>
+      error;  // the request failed: kInvalidArgument for what the engine refused, kInternal for our fault
 };
 
 }  // namespace unspool

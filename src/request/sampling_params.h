@@ -9,7 +9,8 @@
 
 namespace unspool {
 
-// Which values a log-prob is taken from; raw: before any processing, processed: after truncation (numerics.md, section 4).
+// Which values a log-prob is taken from; raw: before any processing, processed: after truncation (numerics.md, section
+// 4).
 enum class LogprobsMode { kRawLogprobs, kRawLogits, kProcessedLogprobs, kProcessedLogits };
 
 // Stops a sequence whose last tokens are `min_count` repeats of a pattern of min_pattern_size..max_pattern_size tokens.
@@ -33,14 +34,14 @@ struct SamplingParams {
   int min_tokens = 0;
 
   std::vector<std::string> stop;
-  std::vector<int32_t> stop_token_ids;  // reported as stop_reason
-  std::optional<int32_t> eos_token_id;  // the primary EOS; unset where the model has none
+  std::vector<int32_t> stop_token_ids;       // reported as stop_reason
+  std::optional<int32_t> eos_token_id;       // the primary EOS; unset where the model has none
   std::vector<int32_t> extra_eos_token_ids;  // from generation_config: stop like stop_token_ids unless ignore_eos
   bool ignore_eos = false;
   bool include_stop_str_in_output = false;
 
-  std::optional<int> logprobs;         // candidates beside the sampled token; -1: the whole vocabulary
-  std::optional<int> prompt_logprobs;  // as logprobs, for every prompt token but the first
+  std::optional<int> logprobs;             // candidates beside the sampled token; -1: the whole vocabulary
+  std::optional<int> prompt_logprobs;      // as logprobs, for every prompt token but the first
   std::vector<int32_t> logprob_token_ids;  // report these instead of the best `logprobs`
   LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;
   bool return_kept_mass = false;  // per token, the log of the probability mass that truncation kept

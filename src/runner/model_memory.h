@@ -1,4 +1,5 @@
-// The engine's hold on a model's memory and weights, between steps: what sleep gives back, and where weights come from again.
+// The engine's hold on a model's memory and weights, between steps: what sleep gives back, and where weights come from
+// again.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@ struct ReloadRequest {
   bool is_checkpoint_format = true;  // names and shapes are a Hugging Face checkpoint's; false: refused by name
 };
 
-// ModelRunner is the real one; the engine's tests use one that counts. Called by the engine thread alone, never during a step.
+// ModelRunner is the real one; the engine's tests use one that counts. Called by the engine thread alone, never during
+// a step.
 class ModelMemory {
  public:
   virtual ~ModelMemory() = default;
@@ -27,21 +29,22 @@ class ModelMemory {
   virtual void release_kv_cache() = 0;
   virtual Status restore_kv_cache() = 0;
 
-  // Level 1: makes sure that the weights can be brought back without the trainer. Clean ones (as the mapped checkpoint has
-  // them) need nothing; others are written below the sleep directory, or kept where memory backs them. On an error (no
-  // space, not writable) nothing has changed and the weights must stay.
+  // Level 1: makes sure that the weights can be brought back without the trainer. Clean ones (as the mapped checkpoint
+  // has them) need nothing; others are written below the sleep directory, or kept where memory backs them. On an error
+  // (no space, not writable) nothing has changed and the weights must stay.
   virtual Status back_up_weights() = 0;
   // Frees weights and everything derived from them. Without a backup they are gone, but for the names to preserve.
   virtual Status release_weights(bool backed_up) = 0;
-  // After release_weights(): allocates, and brings the bits back (backed up) or leaves them undefined (not backed up; the
-  // preserved ones are right). kConflict where the checkpoint changed underneath: then they are allocated and undefined.
+  // After release_weights(): allocates, and brings the bits back (backed up) or leaves them undefined (not backed up;
+  // the preserved ones are right). kConflict where the checkpoint changed underneath: then they are allocated and
+  // undefined.
   virtual Status restore_weights() = 0;
 
   // All or nothing, at a step boundary. kNotFound, kInvalidArgument: nothing was changed.
   virtual Status reload_weights(const ReloadRequest& request) = 0;
   virtual void zero_weights() = 0;  // /weight_checker reset
-  // "model.layers.0.self_attn.q_proj.weight" to the SHA-256 (hex) of the tensor's row-major bytes in the served dtype. A tied
-  // head is not listed.
+  // "model.layers.0.self_attn.q_proj.weight" to the SHA-256 (hex) of the tensor's row-major bytes in the served dtype.
+  // A tied head is not listed.
   virtual std::map<std::string, std::string> weight_checksums() const = 0;
 };
 

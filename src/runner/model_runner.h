@@ -44,7 +44,8 @@ class ModelRunner final : public StepExecutor {
 // The cache a model needs for blocks of that many tokens.
 KvCacheShape kv_cache_shape(const ModelConfig& config, int64_t block_size, int64_t blocks, DType dtype);
 
-// Logits rows that a step holds at once: as many as a product's tile, less where the vocabulary is large (24 MiB of logits).
+// Logits rows that a step holds at once: as many as a product's tile, less where the vocabulary is large (24 MiB of
+// logits).
 int logits_rows_for(int64_t vocab_size);
 
 }  // namespace unspool

@@ -15,8 +15,8 @@ class StepExecutor {
   virtual ~StepExecutor() = default;
 
   virtual int vocab_size() const = 0;
-  // Runs the plan up to the final norm. Throws CheckFailure or std::bad_alloc on a fault of ours; the engine then fails the
-  // step's requests and returns their blocks. Nothing outside the plan's blocks is changed.
+  // Runs the plan up to the final norm. Throws CheckFailure or std::bad_alloc on a fault of ours; the engine then fails
+  // the step's requests and returns their blocks. Nothing outside the plan's blocks is changed.
   virtual void execute(const StepPlan& plan) = 0;
   // Of the last execute(): sequences (indices into plan.sequences) whose keys or values were not finite.
   virtual std::span<const int> non_finite_sequences() const = 0;

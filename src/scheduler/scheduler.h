@@ -18,7 +18,8 @@ struct SchedulerConfig {
   int max_num_batched_tokens = 512;
 };
 
-// What may step. Who has begun is in flight until its end: admitted once, preempted or forked without a place since or not.
+// What may step. Who has begun is in flight until its end: admitted once, preempted or forked without a place since or
+// not.
 enum class PauseState {
   kUnpaused,
   kPausedNew,  // what is in flight steps on; what has not begun is not admitted
@@ -64,7 +65,7 @@ class Scheduler {
   int num_running() const { return static_cast<int>(running_.size()); }
   int num_waiting() const { return static_cast<int>(waiting_.size()); }
   int num_in_flight() const { return num_running() + num_waiting() - num_queued_; }
-  bool has_work() const;  // that may step
+  bool has_work() const;                                            // that may step
   int num_queued() const { return num_queued_; }                    // waiting, never admitted
   int64_t num_queued_tokens() const { return num_queued_tokens_; }  // of those
 

@@ -7,19 +7,23 @@
 
 namespace unspool {
 
-// Tokens [start, start + token_ids.size()) of one sequence. Its keys and values of positions below `start` are in the cache.
+// Tokens [start, start + token_ids.size()) of one sequence. Its keys and values of positions below `start` are in the
+// cache.
 struct ScheduledSequence {
   int64_t sequence_id = 0;
   int start = 0;
   std::vector<int32_t> token_ids;
-  std::vector<int32_t> block_table;  // block b holds positions [b * block_size, (b + 1) * block_size); covers all the above
+  std::vector<int32_t>
+      block_table;  // block b holds positions [b * block_size, (b + 1) * block_size); covers all the above
   // Rows (offsets into token_ids, ascending) whose logits are wanted.
   std::vector<int32_t> logits_rows;
 };
 
 struct StepPlan {
-  std::vector<int32_t> blocks_to_zero;  // handed out in this step: zeroed before anything is written (numerics.md, section 3)
-  std::vector<std::pair<int32_t, int32_t>> blocks_to_copy;  // (from, to), after zeroing: the partial block of forked samples
+  std::vector<int32_t>
+      blocks_to_zero;  // handed out in this step: zeroed before anything is written (numerics.md, section 3)
+  std::vector<std::pair<int32_t, int32_t>>
+      blocks_to_copy;  // (from, to), after zeroing: the partial block of forked samples
   std::vector<ScheduledSequence> sequences;
 
   int num_tokens() const {

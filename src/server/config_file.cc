@@ -105,8 +105,7 @@ Result<FlagValues> read_config_file(const std::string& path) {
     for (const auto& member : root) {
       const Status added = add_words(member.first.Scalar(), member.second, words);
       if (!added.ok()) {
-        return invalid_argument(
-            fmt::format("--config {}: {}: {}", path, member.first.Scalar(), added.error().message));
+        return invalid_argument(fmt::format("--config {}: {}: {}", path, member.first.Scalar(), added.error().message));
       }
     }
   } catch (const YAML::BadFile&) {

@@ -2,7 +2,7 @@
 
 # Files that git knows or would add, so that nothing below build/ or .venv/ is touched.
 project_files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [[ -f $f ]] && echo "$f"; done; }
-cxx_files() { project_files '*.cc' '*.h'; }
+cxx_files() { project_files '*.cc' '*.h' '*.inl'; }
 cmake_files() { project_files 'CMakeLists.txt' '*/CMakeLists.txt' '*.cmake'; }
 
 format_all() {

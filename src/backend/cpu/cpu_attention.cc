@@ -1,4 +1,5 @@
-// Attention on the CPU: one item a (run of query rows, kv head), any thread takes any item (docs/numerics.md, section 3).
+// Attention on the CPU: one item a (run of query rows, kv head), any thread takes any item (docs/numerics.md, section
+// 3).
 #include <algorithm>
 
 #include "backend/cpu/cpu_backend.h"
@@ -8,11 +9,14 @@
 namespace unspool::cpu {
 namespace {
 
-// Rows (tokens x query heads of a group) of an item: 8 register tiles of 6. More would share each read of K and V among more
-// rows, but scores, probabilities and sums of 48 rows by 128 keys (3 x 24 KB) already fill a good part of the core's cache.
+// Rows (tokens x query heads of a group) of an item: 8 register tiles of 6. More would share each read of K and V among
+// more rows, but scores, probabilities and sums of 48 rows by 128 keys (3 x 24 KB) already fill a good part of the
+// core's cache.
 constexpr int kItemRows = 48;
 
-int64_t round_up_16(int64_t n) { return (n + 15) / 16 * 16; }
+int64_t round_up_16(int64_t n) {
+  return (n + 15) / 16 * 16;
+}
 
 // What AttentionItem::scratch must hold; the kernel carves the same pieces.
 int64_t attention_scratch_floats(int64_t rows, int64_t head_dim) {
@@ -36,7 +40,8 @@ void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
   for (const auto& s : args.sequences) rows += s.tokens;
   std::vector<int32_t> owner(static_cast<size_t>(rows));
   for (size_t i = 0; i < args.sequences.size(); ++i)
-    for (int t = 0; t < args.sequences[i].tokens; ++t) owner[static_cast<size_t>(args.sequences[i].first_row + t)] = static_cast<int32_t>(i);
+    for (int t = 0; t < args.sequences[i].tokens; ++t)
+      owner[static_cast<size_t>(args.sequences[i].first_row + t)] = static_cast<int32_t>(i);
 
   std::vector<uint8_t> bad(static_cast<size_t>(rows), 0);  // a row has one writer, a sequence may have several
   for_rows(rows, [&](int64_t row) {
@@ -70,7 +75,8 @@ void CpuBackend::reserve_attention_scratch(int64_t floats, int64_t pointers) {
       UNSPOOL_CHECK(buffer.ok(), "{} bytes of attention scratch", bytes);
       scratch.floats = std::move(*buffer);
     }
-    if (static_cast<int64_t>(scratch.pointers.size()) < pointers) scratch.pointers.resize(static_cast<size_t>(pointers));
+    if (static_cast<int64_t>(scratch.pointers.size()) < pointers)
+      scratch.pointers.resize(static_cast<size_t>(pointers));
   }
 }
 
@@ -101,7 +107,8 @@ void CpuBackend::attention(const AttentionArgs& args, KvCache& cache, MatmulPrec
     Scratch& scratch = scratch_[static_cast<size_t>(thread)];
     const int64_t length = s.first_position + item.first_token + item.tokens;
     for (int64_t b = 0; b * shape.block_size < length; ++b)
-      scratch.pointers[static_cast<size_t>(b)] = storage.head(s.block_table[static_cast<size_t>(b)], args.layer, item.kv_head);
+      scratch.pointers[static_cast<size_t>(b)] =
+          storage.head(s.block_table[static_cast<size_t>(b)], args.layer, item.kv_head);
     const int64_t row = s.first_row + item.first_token, column = static_cast<int64_t>(item.kv_head) * group * dim;
     kernels_.attention({.q = args.qkv + row * q_stride + column,
                         .q_stride = q_stride,

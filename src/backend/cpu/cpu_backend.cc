@@ -12,13 +12,16 @@
 namespace unspool::cpu {
 namespace {
 
-// Rows of a product's tile: 16 register tiles of 6, whose 96 x 64 results (24 KB) and inputs stay in the core's own cache.
+// Rows of a product's tile: 16 register tiles of 6, whose 96 x 64 results (24 KB) and inputs stay in the core's own
+// cache.
 constexpr int64_t kTileRows = 96;
-// Panels of a tile. Four fill the widest register tile; where that leaves the threads less than eight tiles each, two, so that
-// an odd tile at the end costs less (the narrower register tile still has 12 chains to hide the latency of one).
+// Panels of a tile. Four fill the widest register tile; where that leaves the threads less than eight tiles each, two,
+// so that an odd tile at the end costs less (the narrower register tile still has 12 chains to hide the latency of
+// one).
 constexpr int64_t kTilePanels = 4, kNarrowTilePanels = 2, kMinTilesAThread = 8;
 constexpr int64_t kTileStride = kTilePanels * kPanel;
-// Panels of a run for a few rows, at most: long enough to read at memory's speed, short enough to share out the head evenly.
+// Panels of a run for a few rows, at most: long enough to read at memory's speed, short enough to share out the head
+// evenly.
 constexpr int64_t kLongestRun = 32;
 
 }  // namespace
@@ -45,10 +48,12 @@ Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(int64_t rows, int64_t co
 
 void CpuBackend::load_rows(Matrix& matrix, int64_t first_row, const TensorView& source) {
   auto& packed = static_cast<PackedMatrix&>(matrix);
-  UNSPOOL_CHECK(source.shape.rank() == 2 && source.shape[1] == packed.columns() && first_row + source.shape[0] <= packed.rows(),
-                "rows {} and on of [{}, {}] from {}", first_row, packed.rows(), packed.columns(), source.shape.to_string());
+  UNSPOOL_CHECK(
+      source.shape.rank() == 2 && source.shape[1] == packed.columns() && first_row + source.shape[0] <= packed.rows(),
+      "rows {} and on of [{}, {}] from {}", first_row, packed.rows(), packed.columns(), source.shape.to_string());
   const int64_t first_panel = first_row / kPanel, last_panel = (first_row + source.shape[0] - 1) / kPanel;
-  pool_.parallel_for(last_panel - first_panel + 1, [&](int64_t i, int) { packed.pack_panel(first_panel + i, first_row, source); });
+  pool_.parallel_for(last_panel - first_panel + 1,
+                     [&](int64_t i, int) { packed.pack_panel(first_panel + i, first_row, source); });
 }
 
 Result<std::unique_ptr<ProductInput>> CpuBackend::make_product_input(int64_t max_rows, int64_t columns, DType weights,
@@ -62,15 +67,16 @@ Result<std::unique_ptr<KvCache>> CpuBackend::make_kv_cache(const KvCacheShape& s
   return std::unique_ptr<KvCache>(std::move(storage));
 }
 
-// f(tile) for tiles that cover rows x panels. The rows of one group of panels follow each other, so that its weights are read
-// from memory once. Where there are only a few rows, memory is what is waited for: a task is then a long run of panels, which
-// are read front to back.
+// f(tile) for tiles that cover rows x panels. The rows of one group of panels follow each other, so that its weights
+// are read from memory once. Where there are only a few rows, memory is what is waited for: a task is then a long run
+// of panels, which are read front to back.
 template <class F>
 void CpuBackend::for_tiles(int64_t rows, int64_t panels, F&& f) {
   const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows;
   const bool wide = row_tiles * (panels / kTilePanels) >= kMinTilesAThread * pool_.size();
   const int64_t width = wide || rows <= kernels_.max_rows ? kTilePanels : kNarrowTilePanels;
-  const int64_t run = rows <= kernels_.max_rows ? std::min(kLongestRun, (panels + pool_.size() - 1) / pool_.size()) : width;
+  const int64_t run =
+      rows <= kernels_.max_rows ? std::min(kLongestRun, (panels + pool_.size() - 1) / pool_.size()) : width;
   const int64_t runs = (panels + run - 1) / run;
   pool_.parallel_for(runs * row_tiles, [&](int64_t i, int) {
     const int64_t row = i % row_tiles * kTileRows, end = std::min(panels, (i / row_tiles + 1) * run);
@@ -107,7 +113,8 @@ void CpuBackend::rms_norm(const float* x, int64_t rows, std::span<const float> w
   });
 }
 
-void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low) const {
+void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out,
+                              float* low) const {
   const void* panels[kTilePanels];
   for (int64_t p = 0; p < tile.panels; ++p) panels[p] = w.panel(tile.panel + p);
   ProductArgs args{.a = x.row(tile.row),
@@ -130,7 +137,8 @@ void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const
   for (int64_t i = 0; i < tile.rows * kTileStride; ++i) out[i] += low[i];
 }
 
-void CpuBackend::linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y, int64_t stride) {
+void CpuBackend::linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
+                        int64_t stride) {
   const auto& input = static_cast<const PackedInput&>(x);
   const auto& matrix = static_cast<const PackedMatrix&>(w);
   UNSPOOL_CHECK(input.columns() == matrix.columns() && input.pairs() == (matrix.stored() == Stored::kBf16),
@@ -150,14 +158,14 @@ void CpuBackend::linear(const ProductInput& x, const Matrix& w, const float* bia
   });
 }
 
-void CpuBackend::gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias, const float* up_bias,
-                            ProductInput& y) {
+void CpuBackend::gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
+                            const float* up_bias, ProductInput& y) {
   const auto& input = static_cast<const PackedInput&>(x);
   const auto& gates = static_cast<const PackedMatrix&>(gate);
   const auto& ups = static_cast<const PackedMatrix&>(up);
   auto& output = static_cast<PackedInput&>(y);
-  UNSPOOL_CHECK(gates.rows() == ups.rows() && gates.rows() == output.columns(), "a gate of {} rows, {} up, {} out", gates.rows(),
-                ups.rows(), output.columns());
+  UNSPOOL_CHECK(gates.rows() == ups.rows() && gates.rows() == output.columns(), "a gate of {} rows, {} up, {} out",
+                gates.rows(), ups.rows(), output.columns());
   output.set_rows(input.rows());
   for_tiles(input.rows(), gates.panels(), [&](const Tile& tile) {
     alignas(64) float g[kTileRows * kTileStride];

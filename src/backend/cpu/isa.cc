@@ -59,13 +59,24 @@ bool bf16_product_follows_contract(const KernelTable& table) {
   alignas(64) float got[kPanel], want[kPanel];
   for (int round = 0; round < kRounds; ++round) {
     const int kind = round % 4;
-    auto pair = [&] { return static_cast<uint32_t>(pattern(random, kind)) | static_cast<uint32_t>(pattern(random, kind)) << 16; };
+    auto pair = [&] {
+      return static_cast<uint32_t>(pattern(random, kind)) | static_cast<uint32_t>(pattern(random, kind)) << 16;
+    };
     for (auto& x : a) x = pair();
     for (auto& x : b) x = pair();
     const void* panel = b;
     auto product = [&](const KernelTable& kernels, float* c) {
-      kernels.product[static_cast<int>(Stored::kBf16)]({.a = a, .a_stride = kSteps, .rows = 1, .b = &panel, .b_stride = 1, .steps = kSteps,
-                                                        .steps_per_chunk = kSteps, .next_bytes = 0, .panels = 1, .c = c, .c_stride = kPanel});
+      kernels.product[static_cast<int>(Stored::kBf16)]({.a = a,
+                                                        .a_stride = kSteps,
+                                                        .rows = 1,
+                                                        .b = &panel,
+                                                        .b_stride = 1,
+                                                        .steps = kSteps,
+                                                        .steps_per_chunk = kSteps,
+                                                        .next_bytes = 0,
+                                                        .panels = 1,
+                                                        .c = c,
+                                                        .c_stride = kPanel});
     };
     product(table, got);
     product(scalar_kernels(), want);
@@ -90,10 +101,13 @@ Result<const KernelTable*> select_kernels(std::string_view forced) {
     const KernelTable& table = c.table();
     if (!forced.empty() && forced != table.name) continue;
     if (bf16_product_follows_contract(table)) return &table;
-    if (!forced.empty()) return internal_error(fmt::format("{} does not give the bits of fused multiply-adds on this processor", table.name));
+    if (!forced.empty())
+      return internal_error(
+          fmt::format("{} does not give the bits of fused multiply-adds on this processor", table.name));
     log_warning("{} does not give the bits of fused multiply-adds on this processor; it is not used", table.name);
   }
-  return invalid_argument(fmt::format("UNSPOOL_ISA: expected one of {}, got {}", fmt::join(available_instruction_sets(), ", "), forced));
+  return invalid_argument(
+      fmt::format("UNSPOOL_ISA: expected one of {}, got {}", fmt::join(available_instruction_sets(), ", "), forced));
 }
 
 }  // namespace unspool::cpu

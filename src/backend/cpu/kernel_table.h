@@ -1,5 +1,5 @@
-// One function table an instruction set. Plain data and pointers only: this header is compiled with every set's flags, so it
-// holds no inline function and no template (the linker would keep one copy, perhaps the wrong one).
+// One function table an instruction set. Plain data and pointers only: this header is compiled with every set's flags,
+// so it holds no inline function and no template (the linker would keep one copy, perhaps the wrong one).
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,18 @@ inline constexpr int kPanel = 16;
 // Keys of an attention block, at absolute positions (docs/numerics.md, section 3).
 inline constexpr int kKeyBlock = 128;
 
-// How numbers are stored where a product reads them. bf16 products take pairs of k; the others widen and take single ones.
+// How numbers are stored where a product reads them. bf16 products take pairs of k; the others widen and take single
+// ones.
 enum class Stored : int { kBf16 = 0, kF16 = 1, kF32 = 2 };
 
-// c[r, j] = the chain over k of a[r, k] * b[k, j], r < rows, over 16 * panels columns, every element from +0 (or from c).
-// One step is a pair of k for bf16 (a: bf16 pairs, b: [step][16][2]), one k otherwise (a: float, b: [step][16]).
+// c[r, j] = the chain over k of a[r, k] * b[k, j], r < rows, over 16 * panels columns, every element from +0 (or from
+// c). One step is a pair of k for bf16 (a: bf16 pairs, b: [step][16][2]), one k otherwise (a: float, b: [step][16]).
 struct ProductArgs {
-  const void* a;      // row 0
-  int64_t a_stride;   // between rows, in steps (bf16: in pairs, else in floats)
+  const void* a;     // row 0
+  int64_t a_stride;  // between rows, in steps (bf16: in pairs, else in floats)
   int64_t rows;
-  // b[chunk * panels + j]: where chunk `chunk` of the steps starts for panel j. Chunks let K and V stay in their cache blocks.
+  // b[chunk * panels + j]: where chunk `chunk` of the steps starts for panel j. Chunks let K and V stay in their cache
+  // blocks.
   const void* const* b;
   int64_t b_stride;         // between steps, in steps' elements of 16 columns: bytes are derived from the stored type
   int64_t steps;            // in all
@@ -48,11 +50,11 @@ struct EpilogueArgs {
 
 // One (rows, kv head) item of attention: rows are (token, head of the group) pairs, token-major.
 struct AttentionItem {
-  const float* q;      // the kv head's first query head of the item's first token
-  int64_t q_stride;    // between tokens, in floats
+  const float* q;    // the kv head's first query head of the item's first token
+  int64_t q_stride;  // between tokens, in floats
   int tokens;
-  int group;           // query heads a kv head
-  int first_position;  // of the first token
+  int group;                  // query heads a kv head
+  int first_position;         // of the first token
   const void* const* blocks;  // this sequence's blocks of this layer and kv head: K at +0, V at +v_offset_bytes
   int64_t v_offset_bytes;
   int block_size;
@@ -60,9 +62,9 @@ struct AttentionItem {
   float scale;
   Stored stored;
   bool split_inputs;  // bf16x2: q and p as a high and a low bf16, a chain of its own each
-  float* out;          // like q
+  float* out;         // like q
   int64_t out_stride;
-  float* scratch;      // attention_scratch_floats() floats, 64-byte aligned
+  float* scratch;  // attention_scratch_floats() floats, 64-byte aligned
 };
 
 struct KernelTable {
@@ -74,7 +76,8 @@ struct KernelTable {
   void (*product[3])(const ProductArgs& args);
   void (*epilogue)(const EpilogueArgs& args);
   // y = silu(gate + bias) * (up + bias) for one row of `columns`.
-  void (*silu_mul)(const float* gate, const float* up, const float* gate_bias, const float* up_bias, int64_t columns, float* y);
+  void (*silu_mul)(const float* gate, const float* up, const float* gate_bias, const float* up_bias, int64_t columns,
+                   float* y);
   // y = x / sqrt(mean(x^2) + eps) * weight, for one row. weight may be null (1).
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
   // In place on one head: the halves rotated by cos and sin of [head_dim / 2].

@@ -1,4 +1,5 @@
-// The kernels for AVX2, FMA and F16C. Compiled with its flags: nothing here may include a header with inline functions of others.
+// The kernels for AVX2, FMA and F16C. Compiled with its flags: nothing here may include a header with inline functions
+// of others.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 namespace unspool::cpu {
 namespace avx2 {
 
-#include "backend/cpu/kernels/vec_avx2.inl"
 #include "backend/cpu/kernels/table.inl"
+#include "backend/cpu/kernels/vec_avx2.inl"
 
 }  // namespace avx2
 

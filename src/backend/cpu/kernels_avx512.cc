@@ -1,4 +1,5 @@
-// The kernels for AVX-512 F, BW, DQ and VL, products by FMA. Compiled with its flags: nothing here may include a header with inline functions of others.
+// The kernels for AVX-512 F, BW, DQ and VL, products by FMA. Compiled with its flags: nothing here may include a header
+// with inline functions of others.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 namespace unspool::cpu {
 namespace avx512 {
 
-#include "backend/cpu/kernels/vec_avx512.inl"
 #include "backend/cpu/kernels/table.inl"
+#include "backend/cpu/kernels/vec_avx512.inl"
 
 }  // namespace avx512
 

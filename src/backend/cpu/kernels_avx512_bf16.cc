@@ -1,4 +1,5 @@
-// The kernels for AVX-512 with VDPBF16PS. Compiled with its flags: nothing here may include a header with inline functions of others.
+// The kernels for AVX-512 with VDPBF16PS. Compiled with its flags: nothing here may include a header with inline
+// functions of others.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 namespace unspool::cpu {
 namespace avx512_bf16 {
 
-#include "backend/cpu/kernels/vec_avx512.inl"
 #include "backend/cpu/kernels/table.inl"
+#include "backend/cpu/kernels/vec_avx512.inl"
 
 }  // namespace avx512_bf16
 

@@ -1,4 +1,5 @@
-// The kernels for no instruction set in particular. Compiled with its flags: nothing here may include a header with inline functions of others.
+// The kernels for no instruction set in particular. Compiled with its flags: nothing here may include a header with
+// inline functions of others.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 namespace unspool::cpu {
 namespace scalar {
 
-#include "backend/cpu/kernels/vec_scalar.inl"
 #include "backend/cpu/kernels/table.inl"
+#include "backend/cpu/kernels/vec_scalar.inl"
 
 }  // namespace scalar
 

@@ -37,7 +37,8 @@ Status KvStorage::restore() {
 }
 
 void KvStorage::zero_blocks(std::span<const int32_t> blocks) {
-  for (const int32_t block : blocks) std::memset(buffer_.as<unsigned char>() + block * block_bytes_, 0, static_cast<size_t>(block_bytes_));
+  for (const int32_t block : blocks)
+    std::memset(buffer_.as<unsigned char>() + block * block_bytes_, 0, static_cast<size_t>(block_bytes_));
 }
 
 void KvStorage::copy_block(int32_t from, int32_t to) {

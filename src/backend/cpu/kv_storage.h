@@ -1,6 +1,6 @@
 // Keys and values in blocks: [block][layer][kv head][K, then V]. K of a block is [step over head_dim][key], V is
-// [step over keys][head_dim rounded up to 16], steps being pairs for bf16: both are right sides of products as they lie.
-// All layers of a block lie together, so that what is touched of the pool stays dense.
+// [step over keys][head_dim rounded up to 16], steps being pairs for bf16: both are right sides of products as they
+// lie. All layers of a block lie together, so that what is touched of the pool stays dense.
 #pragma once
 
 #include "backend/backend.h"
@@ -23,7 +23,8 @@ class KvStorage final : public KvCache {
   Stored stored() const { return stored_; }
   int64_t v_offset_bytes() const { return k_bytes_; }
   unsigned char* head(int32_t block, int64_t layer, int64_t kv_head) {
-    return buffer_.as<unsigned char>() + block * block_bytes_ + (layer * shape_.kv_heads + kv_head) * (k_bytes_ + v_bytes_);
+    return buffer_.as<unsigned char>() + block * block_bytes_ +
+           (layer * shape_.kv_heads + kv_head) * (k_bytes_ + v_bytes_);
   }
   // Stores one token's key and value of one kv head at `slot` of a block; false if a stored value is not finite.
   bool store(unsigned char* head, int64_t slot, const float* k, const float* v) const;

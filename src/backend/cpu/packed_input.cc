@@ -6,11 +6,13 @@
 
 namespace unspool::cpu {
 
-Result<std::unique_ptr<PackedInput>> PackedInput::create(int64_t max_rows, int64_t columns, DType weights, MatmulPrecision precision) {
+Result<std::unique_ptr<PackedInput>> PackedInput::create(int64_t max_rows, int64_t columns, DType weights,
+                                                         MatmulPrecision precision) {
   const bool pairs = weights == DType::kBFloat16;
   const bool split = pairs && precision == MatmulPrecision::kBf16x2;
   std::unique_ptr<PackedInput> input(new PackedInput(max_rows, columns, pairs, split));
-  UNSPOOL_ASSIGN(input->buffer_, Buffer::allocate(static_cast<size_t>((split ? 2 : 1) * max_rows * input->row_bytes())));
+  UNSPOOL_ASSIGN(input->buffer_,
+                 Buffer::allocate(static_cast<size_t>((split ? 2 : 1) * max_rows * input->row_bytes())));
   return input;
 }
 

@@ -9,7 +9,8 @@ namespace unspool::cpu {
 
 class PackedInput final : public ProductInput {
  public:
-  static Result<std::unique_ptr<PackedInput>> create(int64_t max_rows, int64_t columns, DType weights, MatmulPrecision precision);
+  static Result<std::unique_ptr<PackedInput>> create(int64_t max_rows, int64_t columns, DType weights,
+                                                     MatmulPrecision precision);
 
   bool pairs() const { return pairs_; }
   bool split() const { return split_; }

@@ -9,7 +9,9 @@
 namespace unspool::cpu {
 namespace {
 
-int64_t step_bytes(Stored stored) { return stored == Stored::kF16 ? 32 : 64; }
+int64_t step_bytes(Stored stored) {
+  return stored == Stored::kF16 ? 32 : 64;
+}
 
 template <class T>
 T load(const void* base, int64_t index) {  // a checkpoint's tensors may be unaligned
@@ -61,7 +63,8 @@ void pack_bf16_pairs(const void* source, int64_t columns, PanelRange range, void
   const int64_t lanes = range.lane_end - range.lane_begin;
   // A subnormal is kept as it is here: the products flush it, as they do a converted one.
   for (int64_t s = 0; s < columns / 2; ++s)
-    for (int64_t l = 0; l < lanes; ++l) out[s * kPanel + range.lane_begin + l] = load<uint32_t>(rows + l * columns * 2, s);
+    for (int64_t l = 0; l < lanes; ++l)
+      out[s * kPanel + range.lane_begin + l] = load<uint32_t>(rows + l * columns * 2, s);
 }
 
 }  // namespace
@@ -71,7 +74,8 @@ Stored stored_as(DType dtype) {
   return dtype == DType::kBFloat16 ? Stored::kBf16 : dtype == DType::kFloat16 ? Stored::kF16 : Stored::kF32;
 }
 
-PackedMatrix::PackedMatrix(int64_t rows, int64_t columns, DType dtype) : Matrix(rows, columns, dtype), stored_(stored_as(dtype)) {
+PackedMatrix::PackedMatrix(int64_t rows, int64_t columns, DType dtype)
+    : Matrix(rows, columns, dtype), stored_(stored_as(dtype)) {
   steps_ = stored_ == Stored::kBf16 ? (columns + 1) / 2 : columns;
   panel_bytes_ = steps_ * step_bytes(stored_);
 }
@@ -89,7 +93,8 @@ Status PackedMatrix::allocate() {
 
 void PackedMatrix::pack_panel(int64_t panel, int64_t first_row, const TensorView& source) {
   const int64_t source_rows = source.shape[0];
-  const int64_t begin = std::max(panel * kPanel, first_row), end = std::min((panel + 1) * kPanel, first_row + source_rows);
+  const int64_t begin = std::max(panel * kPanel, first_row),
+                end = std::min((panel + 1) * kPanel, first_row + source_rows);
   if (begin >= end) return;
   const PanelRange range{begin - panel * kPanel, end - panel * kPanel, begin - first_row};
   void* out = buffer_.as<unsigned char>() + panel * panel_bytes_;
@@ -110,7 +115,8 @@ void PackedMatrix::read_row(int64_t row, float* y) const {
   const int64_t lane = row % kPanel;
   switch (stored_) {
     case Stored::kBf16:
-      for (int64_t k = 0; k < columns_; ++k) y[k] = bf16_to_float(static_cast<const uint16_t*>(in)[(k / 2 * kPanel + lane) * 2 + k % 2]);
+      for (int64_t k = 0; k < columns_; ++k)
+        y[k] = bf16_to_float(static_cast<const uint16_t*>(in)[(k / 2 * kPanel + lane) * 2 + k % 2]);
       break;
     case Stored::kF16:
       for (int64_t k = 0; k < columns_; ++k) y[k] = f16_to_float(static_cast<const uint16_t*>(in)[k * kPanel + lane]);

@@ -1,5 +1,5 @@
-// Weights in panels of 16 output columns: [panel][step][16], a step being a pair of k for bf16 and one k otherwise. One layout
-// serves one row and many; every panel is read front to back.
+// Weights in panels of 16 output columns: [panel][step][16], a step being a pair of k for bf16 and one k otherwise. One
+// layout serves one row and many; every panel is read front to back.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class PackedMatrix final : public Matrix {
   int64_t panels() const { return (rows_ + kPanel - 1) / kPanel; }
   const void* panel(int64_t index) const { return buffer_.as<unsigned char>() + index * panel_bytes_; }
 
-  // Rows [first, last) of `source`, whose row 0 is this matrix's row `first_row`: one call a panel may run beside others of
-  // other panels.
+  // Rows [first, last) of `source`, whose row 0 is this matrix's row `first_row`: one call a panel may run beside
+  // others of other panels.
   void pack_panel(int64_t panel, int64_t first_row, const TensorView& source);
   // One row as floats.
   void read_row(int64_t row, float* y) const;

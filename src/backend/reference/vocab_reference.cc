@@ -26,7 +26,9 @@ int64_t count_at_least(const float* x, int64_t n, float value) {
   return std::count_if(x, x + n, [value](float v) { return v >= value; });
 }
 
-int64_t argmax(const float* x, int64_t n) { return std::max_element(x, x + n) - x; }
+int64_t argmax(const float* x, int64_t n) {
+  return std::max_element(x, x + n) - x;
+}
 
 void exp_shifted(const float* x, int64_t n, float shift, float* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = contract_exp(x[i] - shift);

@@ -1,22 +1,24 @@
-// Attention over absolute blocks of 128 keys, merged left to right (docs/numerics.md, section 3). Keys lie in lanes: K is
-// [step][block_size], V is [step over keys][head_dim], so both products are product_tile's.
+// Attention over absolute blocks of 128 keys, merged left to right (docs/numerics.md, section 3). Keys lie in lanes: K
+// is [step][block_size], V is [step over keys][head_dim], so both products are product_tile's.
 
 // Scratch of one item: see attention_scratch_floats().
 struct AttentionScratch {
-  float* q;       // rows in the product's form: floats, or pairs of bf16 (hi, then lo)
-  float* p;       // likewise, [rows, kKeyBlock]
-  float* scores;  // [rows, kKeyBlock]
-  float* second;  // the low halves' product (bf16x2), as large as the larger of scores and sum
-  float* sum;     // [rows, padded_dim], of one block
-  float* total;   // [rows, padded_dim]
-  float* max;     // [rows]
-  float* mass;    // [rows]
+  float* q;           // rows in the product's form: floats, or pairs of bf16 (hi, then lo)
+  float* p;           // likewise, [rows, kKeyBlock]
+  float* scores;      // [rows, kKeyBlock]
+  float* second;      // the low halves' product (bf16x2), as large as the larger of scores and sum
+  float* sum;         // [rows, padded_dim], of one block
+  float* total;       // [rows, padded_dim]
+  float* max;         // [rows]
+  float* mass;        // [rows]
   float* block_max;   // [rows]
   float* block_mass;  // [rows]
-  float* keys;    // K of one block, gathered, where a cache block is shorter than a panel
+  float* keys;        // K of one block, gathered, where a cache block is shorter than a panel
 };
 
-static inline int64_t round_up_16(int64_t n) { return (n + 15) / 16 * 16; }
+static inline int64_t round_up_16(int64_t n) {
+  return (n + 15) / 16 * 16;
+}
 
 static AttentionScratch carve(const AttentionItem& item, int64_t rows) {
   const int64_t dim = round_up_16(item.head_dim);
@@ -58,7 +60,8 @@ static inline void put_row(const float* x, int64_t n, bool split, float* matrix,
 
 // c = a * b, for split inputs the sum of the high and the low half's products.
 template <class Kind>
-static inline void split_product(ProductArgs args, bool split, int64_t low_offset_steps, float* second, int64_t columns) {
+static inline void split_product(ProductArgs args, bool split, int64_t low_offset_steps, float* second,
+                                 int64_t columns) {
   product<Kind>(args);
   if (!split) return;
   ProductArgs low = args;
@@ -126,14 +129,15 @@ static inline float exp_of(float x) {
 }
 
 // Adds one block of a row to what stands to its left.
-static inline void merge_block(float block_max, float block_mass, const float* block_sum, int64_t dim, float* max, float* mass,
-                               float* total) {
+static inline void merge_block(float block_max, float block_mass, const float* block_sum, int64_t dim, float* max,
+                               float* mass, float* total) {
   const float m = *max > block_max ? *max : block_max;
   const float a = exp_of(*max - m), b = exp_of(block_max - m);
   *mass = __builtin_fmaf(*mass, a, block_mass * b);
   *max = m;
   const F va = f_set1(a), vb = f_set1(b);
-  for (int64_t j = 0; j < dim; j += 16) f_store(total + j, f_fma(f_load(total + j), va, f_mul(f_load(block_sum + j), vb)));
+  for (int64_t j = 0; j < dim; j += 16)
+    f_store(total + j, f_fma(f_load(total + j), va, f_mul(f_load(block_sum + j), vb)));
 }
 
 template <class Kind, bool kPairs>
@@ -149,7 +153,8 @@ static void attend(const AttentionItem& item) {
 
   for (int t = 0; t < item.tokens; ++t)
     for (int g = 0; g < item.group; ++g)
-      put_row<kPairs>(item.q + t * item.q_stride + g * item.head_dim, item.head_dim, split, s.q, t * item.group + g, rows);
+      put_row<kPairs>(item.q + t * item.q_stride + g * item.head_dim, item.head_dim, split, s.q, t * item.group + g,
+                      rows);
   for (int64_t i = 0; i < rows * dim; ++i) s.total[i] = 0.0f;
   for (int64_t r = 0; r < rows; ++r) s.max[r] = -__builtin_inff(), s.mass[r] = 0.0f;
 
@@ -164,10 +169,20 @@ static void attend(const AttentionItem& item) {
     for (int t = 0; t < tiles; ++t) {
       const int64_t key = start + 16 * t;
       b[t] = gathered ? reinterpret_cast<const unsigned char*>(s.keys) + t * q_steps * Kind::kStepBytes
-                      : static_cast<const unsigned char*>(item.blocks[key / item.block_size]) + key % item.block_size * element_bytes;
+                      : static_cast<const unsigned char*>(item.blocks[key / item.block_size]) +
+                            key % item.block_size * element_bytes;
     }
-    split_product<Kind>({.a = s.q, .a_stride = q_steps, .rows = rows, .b = b, .b_stride = gathered ? 1 : item.block_size / 16,
-                         .steps = q_steps, .steps_per_chunk = q_steps, .next_bytes = 0, .panels = tiles, .c = s.scores, .c_stride = kKeyBlock},
+    split_product<Kind>({.a = s.q,
+                         .a_stride = q_steps,
+                         .rows = rows,
+                         .b = b,
+                         .b_stride = gathered ? 1 : item.block_size / 16,
+                         .steps = q_steps,
+                         .steps_per_chunk = q_steps,
+                         .next_bytes = 0,
+                         .panels = tiles,
+                         .c = s.scores,
+                         .c_stride = kKeyBlock},
                         split, rows * q_steps, s.second, 16 * tiles);
 
     for (int64_t r = 0; r < rows; ++r) {
@@ -182,11 +197,19 @@ static void attend(const AttentionItem& item) {
     const int chunks = (keys + item.block_size - 1) / item.block_size;
     for (int c = 0; c < chunks; ++c)
       for (int j = 0; j < panels; ++j)
-        b[c * panels + j] = static_cast<const unsigned char*>(item.blocks[start / item.block_size + c]) + item.v_offset_bytes +
-                            static_cast<int64_t>(j) * Kind::kStepBytes;
-    split_product<Kind>({.a = s.p, .a_stride = kKeyBlock / kKeysAStep, .rows = rows, .b = b, .b_stride = panels,
-                         .steps = (keys + kKeysAStep - 1) / kKeysAStep, .steps_per_chunk = item.block_size / kKeysAStep, .next_bytes = 0,
-                         .panels = panels, .c = s.sum, .c_stride = dim},
+        b[c * panels + j] = static_cast<const unsigned char*>(item.blocks[start / item.block_size + c]) +
+                            item.v_offset_bytes + static_cast<int64_t>(j) * Kind::kStepBytes;
+    split_product<Kind>({.a = s.p,
+                         .a_stride = kKeyBlock / kKeysAStep,
+                         .rows = rows,
+                         .b = b,
+                         .b_stride = panels,
+                         .steps = (keys + kKeysAStep - 1) / kKeysAStep,
+                         .steps_per_chunk = item.block_size / kKeysAStep,
+                         .next_bytes = 0,
+                         .panels = panels,
+                         .c = s.sum,
+                         .c_stride = dim},
                         split, rows * (kKeyBlock / kKeysAStep), s.second, dim);
 
     for (int64_t r = 0; r < rows; ++r)
@@ -197,7 +220,8 @@ static void attend(const AttentionItem& item) {
   for (int64_t r = 0; r < rows; ++r) {
     float* out = item.out + r / item.group * item.out_stride + r % item.group * item.head_dim;
     const F mass = f_set1(s.mass[r]);
-    // Plus zero, so that a sum that underflowed is +0: its sign would tell how many masked keys were multiplied by 0 after it.
+    // Plus zero, so that a sum that underflowed is +0: its sign would tell how many masked keys were multiplied by 0
+    // after it.
     for (int64_t j = 0; j < item.head_dim; j += 16)
       f_store_n(out + j, f_add(f_div(f_load(s.total + r * dim + j), mass), f_zero()),
                 item.head_dim - j < 16 ? static_cast<int>(item.head_dim - j) : 16);

@@ -1,15 +1,15 @@
 // exp, SiLU, RMSNorm, rotary embedding and conversions, the same bits on every instruction set.
 
-// exp(x): x = n ln 2 + r, |r| <= ln(2)/2, the Taylor polynomial of degree 7 in r (it leaves 5e-9 of the value), times 2^n.
-// exp(0) is exactly 1; below kExpCut the result is 0, above kExpMax +inf; NaN stays NaN. Error: see math_test.
+// exp(x): x = n ln 2 + r, |r| <= ln(2)/2, the Taylor polynomial of degree 7 in r (it leaves 5e-9 of the value), times
+// 2^n. exp(0) is exactly 1; below kExpCut the result is 0, above kExpMax +inf; NaN stays NaN. Error: see math_test.
 inline constexpr float kExpCut = -87.0f;  // exp(-87) is the last above the smallest normal with room to spare
 inline constexpr float kExpMax = 88.72283f;
 static inline F f_exp(F x) {
   const F magic = f_set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to the nearest integer
   const F n = f_sub(f_fma(x, f_set1(1.44269504f), magic), magic);
-  F r = f_fma(n, f_set1(-0.693145752f), x);        // ln 2 to 15 bits: n times it is exact
-  r = f_fma(n, f_set1(-1.42860677e-6f), r);        // the rest of ln 2
-  F p = f_set1(1.98412701e-4f);                    // 1/7!
+  F r = f_fma(n, f_set1(-0.693145752f), x);  // ln 2 to 15 bits: n times it is exact
+  r = f_fma(n, f_set1(-1.42860677e-6f), r);  // the rest of ln 2
+  F p = f_set1(1.98412701e-4f);              // 1/7!
   p = f_fma(p, r, f_set1(1.38888892e-3f));
   p = f_fma(p, r, f_set1(8.33333377e-3f));
   p = f_fma(p, r, f_set1(4.16666679e-2f));
@@ -23,9 +23,12 @@ static inline F f_exp(F x) {
 }
 
 // silu(x) = x / (1 + exp(-x)).
-static inline F f_silu(F x) { return f_div(x, f_add(f_set1(1.0f), f_exp(f_sub(f_zero(), x)))); }
+static inline F f_silu(F x) {
+  return f_div(x, f_add(f_set1(1.0f), f_exp(f_sub(f_zero(), x))));
+}
 
-static void silu_mul(const float* gate, const float* up, const float* gate_bias, const float* up_bias, int64_t columns, float* y) {
+static void silu_mul(const float* gate, const float* up, const float* gate_bias, const float* up_bias, int64_t columns,
+                     float* y) {
   for (int64_t j = 0; j < columns; j += 16) {
     const int n = columns - j < 16 ? static_cast<int>(columns - j) : 16;
     F g = f_load_n(gate + j, n, 0.0f), u = f_load_n(up + j, n, 0.0f);

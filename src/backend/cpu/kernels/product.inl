@@ -1,4 +1,5 @@
-// Matrix products: register tiles of R rows by P panels, every output element one chain over ascending k (docs/numerics.md).
+// Matrix products: register tiles of R rows by P panels, every output element one chain over ascending k
+// (docs/numerics.md).
 
 struct Bf16Kind {
   using A = uint32_t;  // a pair
@@ -28,8 +29,9 @@ struct F16Kind {
   static inline F step(F acc, X x, W w) { return f_fma(x, w, acc); }
 };
 
-// How far ahead of its reads a panel that comes from memory is prefetched. With four panels at 16 GB/s (one core's share of
-// the memory's bandwidth) a step of 256 bytes takes 16 ns, so that 24 steps are four times the latency of a miss.
+// How far ahead of its reads a panel that comes from memory is prefetched. With four panels at 16 GB/s (one core's
+// share of the memory's bandwidth) a step of 256 bytes takes 16 ns, so that 24 steps are four times the latency of a
+// miss.
 inline constexpr int64_t kPrefetchSteps = 24;
 
 template <class Kind, int R, int P, bool kPrefetch>

@@ -4,9 +4,15 @@ struct F {
   __m256 a, b;
 };
 
-static inline F f_zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
-static inline F f_set1(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
-static inline F f_load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+static inline F f_zero() {
+  return {_mm256_setzero_ps(), _mm256_setzero_ps()};
+}
+static inline F f_set1(float x) {
+  return {_mm256_set1_ps(x), _mm256_set1_ps(x)};
+}
+static inline F f_load(const float* p) {
+  return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
 static inline void f_store(float* p, F v) {
   _mm256_storeu_ps(p, v.a);
   _mm256_storeu_ps(p + 8, v.b);
@@ -32,12 +38,24 @@ static inline F f_keep_n(F v, int n, float fill) {
   for (int i = n; i < 16; ++i) x[i] = fill;
   return f_load(x);
 }
-static inline F f_add(F x, F y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
-static inline F f_sub(F x, F y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
-static inline F f_mul(F x, F y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
-static inline F f_div(F x, F y) { return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
-static inline F f_max(F x, F y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
-static inline F f_fma(F x, F y, F z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
+static inline F f_add(F x, F y) {
+  return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)};
+}
+static inline F f_sub(F x, F y) {
+  return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)};
+}
+static inline F f_mul(F x, F y) {
+  return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)};
+}
+static inline F f_div(F x, F y) {
+  return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)};
+}
+static inline F f_max(F x, F y) {
+  return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)};
+}
+static inline F f_fma(F x, F y, F z) {
+  return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
 // Lanes where a >= b take x, the others y; a NaN takes y.
 static inline F f_select_ge(F a, F b, F x, F y) {
   return {_mm256_blendv_ps(y.a, x.a, _mm256_cmp_ps(a.a, b.a, _CMP_GE_OQ)),
@@ -56,7 +74,9 @@ static inline __m256 scale_pow2(__m256 p, __m256 n) {
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)));
 }
 // p * 2^n for p in [0.5, 2) and integral n that leaves the result normal: an addition to the exponent.
-static inline F f_scale_pow2(F p, F n) { return {scale_pow2(p.a, n.a), scale_pow2(p.b, n.b)}; }
+static inline F f_scale_pow2(F p, F n) {
+  return {scale_pow2(p.a, n.a), scale_pow2(p.b, n.b)};
+}
 static inline float f_sum_tree(F v) {
   alignas(32) float x[16];
   f_store(x, v);
@@ -77,7 +97,8 @@ static inline F f_from_f16(const uint16_t* p) {
 }
 static inline void f_to_f16(uint16_t* p, F v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(v.a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8),
+                   _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
 // To bf16: subnormals to a signed zero, nearest even, NaN quiet. In integers, so that MXCSR has no say.
@@ -85,7 +106,8 @@ static inline __m256i bf16_bits(__m256 v) {
   const __m256i bits = _mm256_castps_si256(v);
   const __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-  const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
+  const __m256i rounded =
+      _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
   const __m256i subnormal = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x00800000), magnitude);
   const __m256i signed_zero = _mm256_slli_epi32(_mm256_srli_epi32(bits, 31), 15);
   const __m256i nan = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f800000));
@@ -97,9 +119,12 @@ static inline void f_to_bf16(uint16_t* p, F v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), packed);
 }
 static inline __m256 from_bf16(const uint16_t* p) {
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
+  return _mm256_castsi256_ps(
+      _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
 }
-static inline F f_from_bf16(const uint16_t* p) { return {from_bf16(p), from_bf16(p + 8)}; }
+static inline F f_from_bf16(const uint16_t* p) {
+  return {from_bf16(p), from_bf16(p + 8)};
+}
 
 // Sixteen columns' pairs of bf16 weights, and one row's pair of activations.
 struct WPair {

@@ -2,27 +2,61 @@
 
 using F = __m512;
 
-static inline F f_zero() { return _mm512_setzero_ps(); }
-static inline F f_set1(float x) { return _mm512_set1_ps(x); }
-static inline F f_load(const float* p) { return _mm512_loadu_ps(p); }
-static inline void f_store(float* p, F v) { _mm512_storeu_ps(p, v); }
-static inline __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
+static inline F f_zero() {
+  return _mm512_setzero_ps();
+}
+static inline F f_set1(float x) {
+  return _mm512_set1_ps(x);
+}
+static inline F f_load(const float* p) {
+  return _mm512_loadu_ps(p);
+}
+static inline void f_store(float* p, F v) {
+  _mm512_storeu_ps(p, v);
+}
+static inline __mmask16 first_lanes(int n) {
+  return static_cast<__mmask16>((1u << n) - 1u);
+}
 // The first n lanes (0..16) from memory, the others `fill`.
-static inline F f_load_n(const float* p, int n, float fill) { return _mm512_mask_loadu_ps(_mm512_set1_ps(fill), first_lanes(n), p); }
-static inline void f_store_n(float* p, F v, int n) { _mm512_mask_storeu_ps(p, first_lanes(n), v); }
+static inline F f_load_n(const float* p, int n, float fill) {
+  return _mm512_mask_loadu_ps(_mm512_set1_ps(fill), first_lanes(n), p);
+}
+static inline void f_store_n(float* p, F v, int n) {
+  _mm512_mask_storeu_ps(p, first_lanes(n), v);
+}
 // The first n lanes of v, the others `fill`.
-static inline F f_keep_n(F v, int n, float fill) { return _mm512_mask_mov_ps(_mm512_set1_ps(fill), first_lanes(n), v); }
-static inline F f_add(F a, F b) { return _mm512_add_ps(a, b); }
-static inline F f_sub(F a, F b) { return _mm512_sub_ps(a, b); }
-static inline F f_mul(F a, F b) { return _mm512_mul_ps(a, b); }
-static inline F f_div(F a, F b) { return _mm512_div_ps(a, b); }
-static inline F f_max(F a, F b) { return _mm512_max_ps(a, b); }
-static inline F f_fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+static inline F f_keep_n(F v, int n, float fill) {
+  return _mm512_mask_mov_ps(_mm512_set1_ps(fill), first_lanes(n), v);
+}
+static inline F f_add(F a, F b) {
+  return _mm512_add_ps(a, b);
+}
+static inline F f_sub(F a, F b) {
+  return _mm512_sub_ps(a, b);
+}
+static inline F f_mul(F a, F b) {
+  return _mm512_mul_ps(a, b);
+}
+static inline F f_div(F a, F b) {
+  return _mm512_div_ps(a, b);
+}
+static inline F f_max(F a, F b) {
+  return _mm512_max_ps(a, b);
+}
+static inline F f_fma(F a, F b, F c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
 // Lanes where a >= b take x, the others y; a NaN takes y.
-static inline F f_select_ge(F a, F b, F x, F y) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GE_OQ), y, x); }
+static inline F f_select_ge(F a, F b, F x, F y) {
+  return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GE_OQ), y, x);
+}
 // Bit i is set where lane i of a >= b.
-static inline uint32_t f_mask_ge(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ); }
-static inline uint32_t f_mask_less_than(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+static inline uint32_t f_mask_ge(F a, F b) {
+  return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
+}
+static inline uint32_t f_mask_less_than(F a, F b) {
+  return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
+}
 // p * 2^n for p in [0.5, 2) and integral n that leaves the result normal: an addition to the exponent.
 static inline F f_scale_pow2(F p, F n) {
   return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23)));
@@ -34,8 +68,12 @@ static inline float f_sum_tree(F v) {
     for (int i = 0; i < half; ++i) x[i] = x[i] + x[i + half];
   return x[0];
 }
-static inline float f_max_lane(F v) { return _mm512_reduce_max_ps(v); }
-static inline F f_from_f16(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+static inline float f_max_lane(F v) {
+  return _mm512_reduce_max_ps(v);
+}
+static inline F f_from_f16(const uint16_t* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
 static inline void f_to_f16(uint16_t* p, F v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
@@ -65,12 +103,17 @@ using WPair = __m512i;
 using XPair = __m512i;
 static inline WPair load_pair(const uint16_t* w) {
   __m512i pair = _mm512_loadu_si512(w);
-  // Kept in a register: g++ would otherwise fold the load into every row's instruction and read the weight again each time.
+  // Kept in a register: g++ would otherwise fold the load into every row's instruction and read the weight again each
+  // time.
   asm("" : "+v"(pair));
   return pair;
 }
-static inline XPair set1_pair(const uint32_t* x) { return _mm512_set1_epi32(static_cast<int>(*x)); }
-static inline F dot_pair(F acc, XPair x, WPair w) { return _mm512_dpbf16_ps(acc, (__m512bh)x, (__m512bh)w); }
+static inline XPair set1_pair(const uint32_t* x) {
+  return _mm512_set1_epi32(static_cast<int>(*x));
+}
+static inline F dot_pair(F acc, XPair x, WPair w) {
+  return _mm512_dpbf16_ps(acc, (__m512bh)x, (__m512bh)w);
+}
 inline constexpr int kMaxRows = 6, kMaxPanels = 4;  // 24 accumulators, 4 weights and 1 broadcast of 32 registers
 #else
 struct WPair {
@@ -88,6 +131,8 @@ static inline XPair set1_pair(const uint32_t* x) {
   return {_mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(*x << 16))),
           _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(*x & 0xffff0000u)))};
 }
-static inline F dot_pair(F acc, XPair x, WPair w) { return f_fma(x.even, w.even, f_fma(x.odd, w.odd, acc)); }
+static inline F dot_pair(F acc, XPair x, WPair w) {
+  return f_fma(x.even, w.even, f_fma(x.odd, w.odd, acc));
+}
 inline constexpr int kMaxRows = 6, kMaxPanels = 2;  // 12 accumulators, 4 weights, 2 broadcasts, the mask
 #endif

@@ -10,27 +10,55 @@ static inline F lanes(Op op) {
   for (int i = 0; i < 16; ++i) r.x[i] = op(i);
   return r;
 }
-static inline float as_float(uint32_t bits) { return __builtin_bit_cast(float, bits); }
-static inline uint32_t as_bits(float value) { return __builtin_bit_cast(uint32_t, value); }
+static inline float as_float(uint32_t bits) {
+  return __builtin_bit_cast(float, bits);
+}
+static inline uint32_t as_bits(float value) {
+  return __builtin_bit_cast(uint32_t, value);
+}
 
-static inline F f_zero() { return F{}; }
-static inline F f_set1(float v) { return lanes([&](int) { return v; }); }
-static inline F f_load(const float* p) { return lanes([&](int i) { return p[i]; }); }
+static inline F f_zero() {
+  return F{};
+}
+static inline F f_set1(float v) {
+  return lanes([&](int) { return v; });
+}
+static inline F f_load(const float* p) {
+  return lanes([&](int i) { return p[i]; });
+}
 static inline void f_store(float* p, F v) {
   for (int i = 0; i < 16; ++i) p[i] = v.x[i];
 }
-static inline F f_load_n(const float* p, int n, float fill) { return lanes([&](int i) { return i < n ? p[i] : fill; }); }
+static inline F f_load_n(const float* p, int n, float fill) {
+  return lanes([&](int i) { return i < n ? p[i] : fill; });
+}
 static inline void f_store_n(float* p, F v, int n) {
   for (int i = 0; i < n; ++i) p[i] = v.x[i];
 }
-static inline F f_keep_n(F v, int n, float fill) { return lanes([&](int i) { return i < n ? v.x[i] : fill; }); }
-static inline F f_add(F a, F b) { return lanes([&](int i) { return a.x[i] + b.x[i]; }); }
-static inline F f_sub(F a, F b) { return lanes([&](int i) { return a.x[i] - b.x[i]; }); }
-static inline F f_mul(F a, F b) { return lanes([&](int i) { return a.x[i] * b.x[i]; }); }
-static inline F f_div(F a, F b) { return lanes([&](int i) { return a.x[i] / b.x[i]; }); }
-static inline F f_max(F a, F b) { return lanes([&](int i) { return a.x[i] > b.x[i] ? a.x[i] : b.x[i]; }); }
-static inline F f_fma(F a, F b, F c) { return lanes([&](int i) { return __builtin_fmaf(a.x[i], b.x[i], c.x[i]); }); }
-static inline F f_select_ge(F a, F b, F x, F y) { return lanes([&](int i) { return a.x[i] >= b.x[i] ? x.x[i] : y.x[i]; }); }
+static inline F f_keep_n(F v, int n, float fill) {
+  return lanes([&](int i) { return i < n ? v.x[i] : fill; });
+}
+static inline F f_add(F a, F b) {
+  return lanes([&](int i) { return a.x[i] + b.x[i]; });
+}
+static inline F f_sub(F a, F b) {
+  return lanes([&](int i) { return a.x[i] - b.x[i]; });
+}
+static inline F f_mul(F a, F b) {
+  return lanes([&](int i) { return a.x[i] * b.x[i]; });
+}
+static inline F f_div(F a, F b) {
+  return lanes([&](int i) { return a.x[i] / b.x[i]; });
+}
+static inline F f_max(F a, F b) {
+  return lanes([&](int i) { return a.x[i] > b.x[i] ? a.x[i] : b.x[i]; });
+}
+static inline F f_fma(F a, F b, F c) {
+  return lanes([&](int i) { return __builtin_fmaf(a.x[i], b.x[i], c.x[i]); });
+}
+static inline F f_select_ge(F a, F b, F x, F y) {
+  return lanes([&](int i) { return a.x[i] >= b.x[i] ? x.x[i] : y.x[i]; });
+}
 static inline uint32_t f_mask_ge(F a, F b) {
   uint32_t mask = 0;
   for (int i = 0; i < 16; ++i) mask |= static_cast<uint32_t>(a.x[i] >= b.x[i]) << i;
@@ -43,7 +71,8 @@ static inline uint32_t f_mask_less_than(F a, F b) {
 }
 static inline F f_scale_pow2(F p, F n) {
   return lanes([&](int i) {
-    // Out of the int range (a NaN, a lane that is thrown away afterwards) the vector conversion gives 2^31, whose shift is 0.
+    // Out of the int range (a NaN, a lane that is thrown away afterwards) the vector conversion gives 2^31, whose shift
+    // is 0.
     const uint32_t exponent = n.x[i] > -1e9f && n.x[i] < 1e9f ? static_cast<uint32_t>(static_cast<int32_t>(n.x[i])) : 0;
     return as_float(as_bits(p.x[i]) + (exponent << 23));
   });
@@ -80,7 +109,9 @@ static inline uint16_t float_to_f16(float v) {
   const uint32_t odd = magnitude >> 13 & 1u;
   return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
 }
-static inline F f_from_f16(const uint16_t* p) { return lanes([&](int i) { return f16_to_float(p[i]); }); }
+static inline F f_from_f16(const uint16_t* p) {
+  return lanes([&](int i) { return f16_to_float(p[i]); });
+}
 static inline void f_to_f16(uint16_t* p, F v) {
   for (int i = 0; i < 16; ++i) p[i] = float_to_f16(v.x[i]);
 }
@@ -95,7 +126,9 @@ static inline void f_to_bf16(uint16_t* p, F v) {
       p[i] = static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
   }
 }
-static inline F f_from_bf16(const uint16_t* p) { return lanes([&](int i) { return as_float(static_cast<uint32_t>(p[i]) << 16); }); }
+static inline F f_from_bf16(const uint16_t* p) {
+  return lanes([&](int i) { return as_float(static_cast<uint32_t>(p[i]) << 16); });
+}
 
 struct WPair {
   F even, odd;
@@ -107,7 +140,9 @@ static inline WPair load_pair(const uint16_t* w) {
   return {lanes([&](int i) { return as_float(static_cast<uint32_t>(w[2 * i]) << 16); }),
           lanes([&](int i) { return as_float(static_cast<uint32_t>(w[2 * i + 1]) << 16); })};
 }
-static inline XPair set1_pair(const uint32_t* x) { return {as_float(*x << 16), as_float(*x & 0xffff0000u)}; }
+static inline XPair set1_pair(const uint32_t* x) {
+  return {as_float(*x << 16), as_float(*x & 0xffff0000u)};
+}
 static inline F dot_pair(F acc, XPair x, WPair w) {
   return lanes([&](int i) { return __builtin_fmaf(x.even, w.even.x[i], __builtin_fmaf(x.odd, w.odd.x[i], acc.x[i])); });
 }

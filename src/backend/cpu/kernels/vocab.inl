@@ -6,7 +6,8 @@ static void block_stats(const float* x, int64_t n, BlockStat* stats) {
     const int64_t size = n - start < kVocabBlock ? n - start : kVocabBlock;
     const float* p = x + start;
     F m = f_set1(lowest);
-    for (int64_t j = 0; j < size; j += 16) m = f_max(m, f_load_n(p + j, size - j < 16 ? static_cast<int>(size - j) : 16, lowest));
+    for (int64_t j = 0; j < size; j += 16)
+      m = f_max(m, f_load_n(p + j, size - j < 16 ? static_cast<int>(size - j) : 16, lowest));
     const float max = f_max_lane(m);
     stats->max = max;
     if (max == lowest) {
