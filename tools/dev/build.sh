@@ -20,13 +20,13 @@ run_fuzzers() {
     shift
   done
   install_packages "${BUILD_PACKAGES[@]}" "${FUZZ_PACKAGES[@]}"
-  build fuzz fuzzers
   if ((${#names[@]} == 0)); then
     for name in fuzz/*_fuzzer.cc; do
       name=${name##*/}
       names+=("${name%_fuzzer.cc}")
     done
   fi
+  build fuzz "${names[@]/%/_fuzzer}"
   for name in "${names[@]}"; do
     # Found inputs stay in build/fuzz/corpus, so that the next run starts where this one ended.
     mkdir -p "build/fuzz/corpus/$name"
