@@ -51,12 +51,23 @@ Result<int> context_length(const ServeOptions& options, const ModelConfig& confi
 }
 
 // As asked for, or by what is free; there is always room for one whole sequence then.
-int64_t kv_blocks(const ServeOptions& options, int max_model_len, int64_t block_bytes) {
-  if (options.kv_cache_bytes) return std::max<int64_t>(*options.kv_cache_bytes / block_bytes, 1);
-  const int64_t sequence_blocks = (max_model_len + options.block_size - 1) / options.block_size;
-  const int64_t budget_blocks = default_kv_cache_bytes(available_memory_bytes()) / block_bytes;
-  // No more than all sequences at full length can fill.
-  return std::clamp(budget_blocks, sequence_blocks, sequence_blocks * options.max_num_seqs);
+Result<int> kv_blocks(const ServeOptions& options, int max_model_len, int64_t block_bytes) {
+  const int64_t available = available_memory_bytes();
+  int64_t blocks = 0;
+  if (options.kv_cache_bytes) {
+    if (*options.kv_cache_bytes > available) {
+      return invalid_argument(
+          fmt::format("--kv-cache-memory-bytes: expected at most the {} bytes of memory that are free, got {}",
+                      available, *options.kv_cache_bytes));
+    }
+    blocks = std::max<int64_t>(*options.kv_cache_bytes / block_bytes, 1);
+  } else {
+    const int64_t sequence_blocks = (max_model_len + options.block_size - 1) / options.block_size;
+    // No more than all sequences at full length can fill.
+    blocks = std::clamp(default_kv_cache_bytes(available) / block_bytes, sequence_blocks,
+                        sequence_blocks * options.max_num_seqs);
+  }
+  return static_cast<int>(std::min<int64_t>(blocks, INT32_MAX / options.block_size));  // tokens are counted in an int
 }
 
 struct Model {
@@ -112,11 +123,11 @@ Status build_model(ServingContext& context, const ModelConfig& config, EngineCon
 
   const DType kv_dtype = options.kv_cache_float32 ? DType::kFloat32 : model.dtype;
   const int64_t block_bytes = kv_cache_shape(config, options.block_size, 1, kv_dtype).block_bytes();
-  const int64_t blocks = std::min<int64_t>(kv_blocks(options, engine.max_model_len, block_bytes), INT32_MAX);
+  UNSPOOL_ASSIGN(const int blocks, kv_blocks(options, engine.max_model_len, block_bytes));
   UNSPOOL_ASSIGN(auto cache,
                  context.backend->make_kv_cache(kv_cache_shape(config, options.block_size, blocks, kv_dtype)));
   context.kv_cache_bytes = blocks * block_bytes;
-  engine.num_blocks = static_cast<int>(blocks);
+  engine.num_blocks = blocks;
 
   auto runner =
       std::make_unique<ModelRunner>(std::move(model.network), std::move(cache), logits_rows_for(config.vocab_size));

@@ -137,6 +137,11 @@ def test_unknown_parts_are_named(binary, tiny, tmp_path, change, named):
     assert status != 0 and named in text
 
 
+def test_more_cache_than_memory(binary, tiny):
+    status, text = run(binary, "serve", tiny, "--kv-cache-memory-bytes", "900Ti")
+    assert status == 1 and "--kv-cache-memory-bytes" in text and "free" in text
+
+
 def test_no_such_model(binary, tmp_path):
     status, text = run(binary, "serve", tmp_path / "nothing")
     assert status != 0 and "nothing" in text

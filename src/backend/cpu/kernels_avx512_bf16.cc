@@ -11,8 +11,10 @@
 namespace unspool::cpu {
 namespace avx512_bf16 {
 
-#include "backend/cpu/kernels/table.inl"
+// clang-format off: the vector type, then what is made of it
 #include "backend/cpu/kernels/vec_avx512.inl"
+#include "backend/cpu/kernels/table.inl"
+// clang-format on
 
 }  // namespace avx512_bf16
 

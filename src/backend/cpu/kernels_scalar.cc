@@ -9,8 +9,10 @@
 namespace unspool::cpu {
 namespace scalar {
 
-#include "backend/cpu/kernels/table.inl"
+// clang-format off: the vector type, then what is made of it
 #include "backend/cpu/kernels/vec_scalar.inl"
+#include "backend/cpu/kernels/table.inl"
+// clang-format on
 
 }  // namespace scalar
 

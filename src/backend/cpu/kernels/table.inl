@@ -1,10 +1,12 @@
 // The bodies and the table, once an instruction set: the including file has opened its namespace and included its
 // vec_*.inl.
 
-#include "backend/cpu/kernels/attention.inl"
-#include "backend/cpu/kernels/elementwise.inl"
+// clang-format off: each builds on those before it
 #include "backend/cpu/kernels/product.inl"
+#include "backend/cpu/kernels/elementwise.inl"
 #include "backend/cpu/kernels/vocab.inl"
+#include "backend/cpu/kernels/attention.inl"
+// clang-format on
 
 static constexpr KernelTable make_table(const char* name) {
   return {.name = name,
