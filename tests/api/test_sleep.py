@@ -67,7 +67,7 @@ def test_level_0_is_a_pause(server, patience):
 @pytest.mark.short
 @pytest.mark.parametrize("level", [1, 2])
 def test_kept_requests_go_on(server, patience, level):
-    fields = {"max_tokens": 300, "temperature": 0}
+    fields = {"max_tokens": 1900, "temperature": 0}
     whole = Stream(server, **fields)
     whole.wait(60 * patience)
     stream = Stream(server, **fields)

@@ -85,7 +85,7 @@ def test_a_faulty_checkpoint_changes_nothing(server, tiny, tmp_path, damage):
 
 @pytest.mark.short
 def test_a_kept_request_has_two_spans(server, other, patience):
-    stream = Stream(server, max_tokens=400, temperature=0)
+    stream = Stream(server, max_tokens=1900, temperature=0)
     stream.wait_for_tokens(20, 10 * patience)
     post(server, "/pause?mode=keep&clear_cache=false")
     before = len(stream.token_ids())
@@ -95,13 +95,13 @@ def test_a_kept_request_has_two_spans(server, other, patience):
     chunks = stream.wait(60 * patience)
     first, second = chunks[-1]["choices"][0]["weight_versions"]
     assert first == {"version": "default", "start": 0, "end": first["end"]} and first["end"] >= before
-    assert second == {"version": "v2", "start": first["end"], "end": 400}
+    assert second == {"version": "v2", "start": first["end"], "end": 1900}
 
 
 @pytest.mark.short
 def test_blocks_of_mixed_weights_are_never_hit(server, other, cold, patience):
     """B01: a request with the kept one's prompt finds nothing of it."""
-    stream = Stream(server, max_tokens=100, temperature=0)
+    stream = Stream(server, max_tokens=1900, temperature=0)
     stream.wait_for_tokens(40, 10 * patience)
     post(server, "/pause?mode=keep&clear_cache=false")
     rpc(server, "reload_weights", weights_path=str(other))
