@@ -4,6 +4,7 @@
 
 #include <exception>
 
+#include "base/file.h"
 #include "json/json.h"
 #include "json/json_writer.h"
 #include "server/flag_parser.h"
@@ -97,9 +98,12 @@ Status add_words(const std::string& key, const YAML::Node& value, std::vector<st
 }  // namespace
 
 Result<FlagValues> read_config_file(const std::string& path) {
+  // Read here: yaml-cpp takes what is no file, and leaks its buffer where reading that throws.
+  const auto text = read_file(path);
+  if (!text.ok()) return invalid_argument(fmt::format("--config: {}", text.error().message));
   std::vector<std::string> words;
   try {
-    const YAML::Node root = YAML::LoadFile(path);
+    const YAML::Node root = YAML::Load(*text);
     if (root.IsNull()) return FlagValues();
     if (!root.IsMap()) return invalid_argument(fmt::format("--config {}: a map of flags is needed", path));
     for (const auto& member : root) {
@@ -108,9 +112,7 @@ Result<FlagValues> read_config_file(const std::string& path) {
         return invalid_argument(fmt::format("--config {}: {}: {}", path, member.first.Scalar(), added.error().message));
       }
     }
-  } catch (const YAML::BadFile&) {
-    return invalid_argument(fmt::format("--config {}: cannot be read", path));
-  } catch (const std::exception& error) {  // the parser's, or the stream's: a directory can be opened, not read
+  } catch (const std::exception& error) {
     return invalid_argument(fmt::format("--config {}: {}", path, error.what()));
   }
   auto values = parse_flags(words);
