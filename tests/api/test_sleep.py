@@ -6,7 +6,7 @@ import pytest
 
 from api.control import DEV, Background, Stream, change_weights, get, greedy, post, refusal, reset, rpc, until
 from harness.bits import assert_same_answer
-from harness.client import refused, request
+from harness.client import raw_post, refused, request
 
 ASLEEP_KB = 100_000  # of SmolLM2, whose weights alone are 270 MB
 
@@ -234,6 +234,35 @@ class TestMemory:
             assert_same_answer(expected, greedy(server), f"cycle {cycle}")
             sizes.append(server.rss_kb())
         assert max(sizes[-4:]) < 1.05 * max(sizes[2:6])
+
+    @pytest.mark.nightly
+    def test_a_hundred_cycles(self, server):
+        expected = greedy(server)
+        sizes = []
+        for cycle in range(100):
+            post(server, f"/sleep?level={1 + cycle % 2}")
+            post(server, "/wake_up")
+            if cycle % 2:
+                rpc(server, "reload_weights")
+            sizes.append(server.rss_kb())
+        assert_same_answer(expected, greedy(server), "after a hundred cycles")
+        assert max(sizes[-4:]) < 1.02 * max(sizes[2:6])
+
+    @pytest.mark.parametrize("delay_s", [0.01, 0.05, 0.2])
+    def test_killed_in_a_sleep_that_writes(self, own_server, smollm2, sanitized, tmp_path, delay_s):
+        """Weights that are not the checkpoint's are written to a file: nothing of it may outlive the process."""
+        if sanitized:
+            pytest.skip("timing")
+        flags = ("--enable-sleep-mode", "--max-model-len", 2048, "--sleep-directory", tmp_path / "sleep")
+        server = own_server(smollm2, *flags, env=DEV)
+        expected = greedy(server)
+        post(server, "/weight_checker", {"action": "reset"})
+        asking = raw_post(server, "/sleep?level=1", {})
+        time.sleep(delay_s)
+        server.kill()
+        asking.close()
+        assert list((tmp_path / "sleep").iterdir()) == []
+        assert_same_answer(expected, greedy(own_server(smollm2, *flags, env=DEV)), "of a start after the kill")
 
 
 @pytest.mark.short
