@@ -145,6 +145,23 @@ class ControlHarness {
   EngineDependencies dependencies() { return {&executor, &sampler, &pool, nullptr, &metrics, &memory}; }
 };
 
+// The value of one line of /metrics; -1 where there is none.
+inline double metric(const ControlHarness& h, const std::string& name, const std::string& label = "") {
+  const std::string text = h.metrics.text();
+  for (size_t at = text.find("\n" + name + "{"); at != std::string::npos; at = text.find("\n" + name + "{", at + 1)) {
+    const std::string line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+    if (line.find(label) != std::string::npos) return std::stod(line.substr(line.rfind(' ')));
+  }
+  return -1;
+}
+
+// A request with room for commands in its midst.
+inline EngineRequest long_request(uint64_t prompt = 1, int n = 1) {
+  auto request = request_of(random_prompt(21, prompt), 40);
+  request.params.n = n;
+  return request;
+}
+
 // The request alone, under those weights.
 inline Record alone_under(uint64_t weights, EngineRequest request) {
   CoreHarness harness;
