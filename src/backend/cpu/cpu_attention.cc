@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/kv_storage.h"
+#include "backend/cpu/round_up.h"
 #include "base/check.h"
 
 namespace unspool::cpu {
@@ -14,14 +15,10 @@ namespace {
 // core's cache.
 constexpr int kItemRows = 48;
 
-int64_t round_up_16(int64_t n) {
-  return (n + 15) / 16 * 16;
-}
-
 // What AttentionItem::scratch must hold; the kernel carves the same pieces.
 int64_t attention_scratch_floats(int64_t rows, int64_t head_dim) {
-  const int64_t dim = round_up_16(head_dim), wide = std::max<int64_t>(dim, kKeyBlock);
-  return rows * (3 * dim + 2 * kKeyBlock + wide) + 4 * round_up_16(rows) + kKeyBlock * dim;
+  const int64_t dim = round_up_to_panel(head_dim), wide = std::max<int64_t>(dim, kKeyBlock);
+  return rows * (3 * dim + 2 * kKeyBlock + wide) + 4 * round_up_to_panel(rows) + kKeyBlock * dim;
 }
 
 struct Item {

@@ -4,20 +4,21 @@
 #include <cstring>
 
 #include "backend/cpu/packed_matrix.h"
+#include "backend/cpu/round_up.h"
 #include "base/check.h"
 #include "tensor/convert.h"
 
 namespace unspool {
 
 int64_t KvCacheShape::block_bytes() const {
-  const int64_t padded_dim = (head_dim + 15) / 16 * 16;
+  const int64_t padded_dim = cpu::round_up_to_panel(head_dim);
   return layers * kv_heads * block_size * (head_dim + padded_dim) * dtype_size(dtype);
 }
 
 namespace cpu {
 
 KvStorage::KvStorage(const KvCacheShape& shape) : KvCache(shape), stored_(stored_as(shape.dtype)) {
-  padded_dim_ = (shape.head_dim + 15) / 16 * 16;
+  padded_dim_ = round_up_to_panel(shape.head_dim);
   k_bytes_ = shape.block_size * shape.head_dim * dtype_size(shape.dtype);
   v_bytes_ = shape.block_size * padded_dim_ * dtype_size(shape.dtype);
   block_bytes_ = shape.block_bytes();
