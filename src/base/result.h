@@ -15,6 +15,7 @@ enum class ErrorKind {
   kConflict,         // 409
   kUnavailable,      // 503
   kNotImplemented,   // 501
+  kTimeout,          // 504: a peer did not deliver in time
   kInternal,         // 500
 };
 

@@ -2,6 +2,7 @@
 // Each runs on the engine thread between two steps; its answer comes through a callback, on that thread, exactly once.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -59,6 +60,18 @@ class EngineControl {
   virtual void abort(std::vector<std::string> external_ids, ControlCallback<int> reply) = 0;
   virtual void update_weight_version(std::string version, DoneCallback reply) = 0;
   virtual void reload_weights(ReloadRequest request, DoneCallback reply) = 0;
+
+  // A session of weight updates. Its tensors go to the WeightStaging between start and finish, on the transfer's own
+  // thread; `session` names it, so that what belongs to one that has ended touches nothing.
+  virtual void start_weight_update(ControlCallback<uint64_t> reply) = 0;
+  // Before the first byte of it: where weights are written in place, no step runs from here until the session ends.
+  virtual void hold_for_update(uint64_t session, DoneCallback reply) = 0;
+  // The new weights are served from the next step on. kInvalidArgument names what is missing; the session is open still
+  // then, and nothing has changed.
+  virtual void finish_weight_update(uint64_t session, bool partial, std::optional<std::string> version,
+                                    DoneCallback reply) = 0;
+  // The old weights stay; written in place, they are lost. No session of that name: nothing to do.
+  virtual void drop_weight_update(uint64_t session, std::string why, DoneCallback reply) = 0;
   virtual void weight_checksums(ControlCallback<std::map<std::string, std::string>> reply) = 0;
   virtual void zero_weights(DoneCallback reply) = 0;
   // At once, from published values: never waits behind a command.

@@ -103,6 +103,8 @@ ApiError from_engine_error(const Error& error) {
       return {503, "Service Unavailable", error.message, {}};
     case ErrorKind::kNotImplemented:
       return {501, "NotImplementedError", error.message, {}};
+    case ErrorKind::kTimeout:
+      return {504, "GatewayTimeoutError", error.message, {}};
     case ErrorKind::kInternal:
       break;
   }
