@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/descriptor.h"
+
 namespace unspool {
 namespace {
 
@@ -18,22 +20,6 @@ Error file_error(const std::string& what, const std::string& path) {
           what + " " + path + ": " + std::strerror(errno),
           {}};
 }
-
-// Closes what it holds.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 // A pipe or a device could keep its reader waiting, or reading, for ever: without O_NONBLOCK the open itself waits.
 Result<Descriptor> open_regular_file(const std::string& path, struct stat& info) {
