@@ -75,8 +75,8 @@ void read_weight_updates(OptionReader& reader, const FlagValues& values, Control
   // Longer than any training, and short enough to count nanoseconds.
   constexpr double kLongest = 1e8;
   if (!(out.weight_transfer_timeout_s > 0 && out.weight_transfer_timeout_s <= kLongest)) {
-    reader.fail(fmt::format("--weight-transfer-timeout must be more than 0 and at most {:.0f} seconds, not {}", kLongest,
-                            out.weight_transfer_timeout_s));
+    reader.fail(fmt::format("--weight-transfer-timeout must be more than 0 and at most {:.0f} seconds, not {}",
+                            kLongest, out.weight_transfer_timeout_s));
   }
 }
 

@@ -22,6 +22,8 @@ struct ControlOptions {
   std::string sleep_directory;  // empty: the default
   bool level1_in_memory = false;
   std::vector<std::string> weight_directories;  // empty: anywhere
+  std::string weight_transfer_backend;          // empty: none
+  WeightUpdateMode weight_update_mode = WeightUpdateMode::kDoubleBuffer;
   std::string weight_transfer_backend;  // empty: none
   WeightUpdateMode weight_update_mode = WeightUpdateMode::kDoubleBuffer;
   double weight_transfer_timeout_s = 300;

@@ -35,7 +35,8 @@ Error overtaken() {
 }  // namespace
 
 WeightTransfer::WeightTransfer(EngineControl& control, WeightStaging& staging, TransferBackend backend,
-                               std::unique_ptr<WeightTransport> transport, double timeout_s, WeightUpdateMetrics metrics)
+                               std::unique_ptr<WeightTransport> transport, double timeout_s,
+                               WeightUpdateMetrics metrics)
     : control_(control),
       staging_(staging),
       backend_(backend),
@@ -234,8 +235,9 @@ Status WeightTransfer::do_finish(const std::optional<std::string>& version) {
 
 Status WeightTransfer::do_shut_down() {
   if (session_is_open()) {
-    return internal_error("shutdown_weight_transfer_engine called while a weight update is active. Call "
-                          "finish_weight_update first.");
+    return internal_error(
+        "shutdown_weight_transfer_engine called while a weight update is active. Call "
+        "finish_weight_update first.");
   }
   transport_->shut_down();
   return {};

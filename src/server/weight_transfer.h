@@ -19,8 +19,9 @@
 
 namespace unspool {
 
-// Thread-safe. Each command is answered once, on the transfer's thread; what was an order error or is not initialised is
-// kInternal in the reference's words, what a client did wrong kInvalidArgument, a peer that is late or gone kTimeout.
+// Thread-safe. Each command is answered once, on the transfer's thread; what was an order error or is not initialised
+// is kInternal in the reference's words, what a client did wrong kInvalidArgument, a peer that is late or gone
+// kTimeout.
 class WeightTransfer {
  public:
   // No operation lasts longer than `timeout_s`, and no session hears nothing for as long. Control and staging outlive

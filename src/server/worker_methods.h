@@ -19,7 +19,8 @@ using RpcReply = std::function<void(ApiResult<std::string> result)>;
 
 class WorkerMethods {
  public:
-  // `transfer` is null where none is configured. `served`: what reload_weights loads where it is told nothing, whatever was loaded in between.
+  // `transfer` is null where none is configured. `served`: what reload_weights loads where it is told nothing, whatever
+  // was loaded in between.
   WorkerMethods(EngineControl& control, WeightTransfer* transfer, WeightRoots roots, ServedCheckpoint served)
       : control_(control), transfer_(transfer), roots_(std::move(roots)), served_(std::move(served)) {}
   void call(const RpcRequest& request, RpcReply reply) const;

@@ -48,9 +48,10 @@ void WorkerMethods::start_update(const RpcRequest& request, RpcReply reply) cons
   arguments.read("is_checkpoint_format", is_checkpoint_format, kFlag);
   arguments.read("partial", partial, kFlag);
   if (!is_checkpoint_format) {
-    arguments.fail(fmt::format("{}(): expected is_checkpoint_format true, got false: weights are taken by the names "
-                               "and shapes of a Hugging Face checkpoint",
-                               request.method));
+    arguments.fail(
+        fmt::format("{}(): expected is_checkpoint_format true, got false: weights are taken by the names "
+                    "and shapes of a Hugging Face checkpoint",
+                    request.method));
   }
   if (arguments.error()) return reply(*arguments.error());
   transfer_->start(partial, none(std::move(reply)));

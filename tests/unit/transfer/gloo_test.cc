@@ -54,7 +54,8 @@ class GlooTransportTest : public testing::Test {
     return transport_->receive(
         update_,
         [this](size_t i, std::span<const std::byte> bytes) {
-          got_.push_back(fmt::format("{} {}", i, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
+          got_.push_back(
+              fmt::format("{} {}", i, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
           return Status();
         },
         TransferLimit(timeout_s, interrupt_));
@@ -76,7 +77,11 @@ class GlooTransportTest : public testing::Test {
   std::optional<GlooTransport> transport_;
   Interrupt interrupt_;
   UpdateInfo update_{.tensors = {{"a", DType::kBFloat16, {2}, std::nullopt}, {"b", DType::kFloat32, {100}, 1}},
-                     .packing = {}, .partial = false, .is_whole_session = false, .shm_name = {}, .offsets = {}};
+                     .packing = {},
+                     .partial = false,
+                     .is_whole_session = false,
+                     .shm_name = {},
+                     .offsets = {}};
   std::vector<std::string> got_;
 };
 

@@ -27,7 +27,8 @@ class Segment {
   static std::string random_name() { return "/unspool-" + random_hex() + random_hex(); }
 
   void write(size_t offset, const std::string& bytes) {
-    EXPECT_EQ(pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)), static_cast<ssize_t>(bytes.size()));
+    EXPECT_EQ(pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)),
+              static_cast<ssize_t>(bytes.size()));
   }
   void resize(size_t size_bytes) { EXPECT_EQ(ftruncate(file_.get(), static_cast<off_t>(size_bytes)), 0); }
   void die() { file_ = Descriptor(); }
@@ -162,7 +163,8 @@ TEST_F(IpcTransportTest, TensorsLieWhereTheyAreSaidTo) {
   ASSERT_TRUE(receive(packed).ok());
   EXPECT_EQ(got_, (std::vector<std::string>{"12345678", "ABCDEF"}));
   packed.packing.packed.reset();
-  ASSERT_TRUE(transport_.init({.packing = {.packed = true, .buffer_size_bytes = {}}}, TransferLimit(1, interrupt_)).ok());
+  ASSERT_TRUE(
+      transport_.init({.packing = {.packed = true, .buffer_size_bytes = {}}}, TransferLimit(1, interrupt_)).ok());
   EXPECT_FALSE(transport_.check(packed).ok());  // the init has let go of the segment, whose name is gone
 }
 

@@ -111,18 +111,17 @@ TEST(UpdateInfo, WhatIsRefused) {
 }
 
 TEST(UpdateInfo, ShapesThatAreNone) {
-  for (const auto& [dtype, shape] : std::vector<std::pair<std::string, std::string>>{
-           {"int8", "[2]"},
-           {"float6_e2m3fn", "[2]"},
-           {"bf16", "[2]"},
-           {"bfloat16", "[-1]"},
-           {"bfloat16", "[1.5]"},
-           {"bfloat16", "[1,1,1,1,1,1,1,1,1]"},
-           {"bfloat16", "[4611686018427387904,4]"},
-           {"bfloat16", "[9223372036854775807]"},
-           {"bfloat16", "2"}}) {
-    const auto info =
-        update(kGloo, R"({"names":["a"],"dtype_names":[")" + dtype + R"("],"shapes":[)" + shape + "]}");
+  for (const auto& [dtype, shape] :
+       std::vector<std::pair<std::string, std::string>>{{"int8", "[2]"},
+                                                        {"float6_e2m3fn", "[2]"},
+                                                        {"bf16", "[2]"},
+                                                        {"bfloat16", "[-1]"},
+                                                        {"bfloat16", "[1.5]"},
+                                                        {"bfloat16", "[1,1,1,1,1,1,1,1,1]"},
+                                                        {"bfloat16", "[4611686018427387904,4]"},
+                                                        {"bfloat16", "[9223372036854775807]"},
+                                                        {"bfloat16", "2"}}) {
+    const auto info = update(kGloo, R"({"names":["a"],"dtype_names":[")" + dtype + R"("],"shapes":[)" + shape + "]}");
     ASSERT_FALSE(info.ok()) << dtype << shape;
     EXPECT_EQ(info.error().kind, ErrorKind::kInvalidArgument);
   }
@@ -149,13 +148,14 @@ TEST(InitInfo, WhatIsRefused) {
   EXPECT_NE(init(kIpc, "{" + kMeeting + "}").error().message.find("unknown key"), std::string::npos);
   EXPECT_EQ(init(kGloo, "{}").error().param, "init_info.master_address");
   EXPECT_EQ(init(kGloo, R"({"nccl_unique_id_b64":"AA=="})").error().param, "init_info.nccl_unique_id_b64");
-  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{"29500", "0"},
-                                                                                {"29500", "65536"},
-                                                                                {"29500", "\"29500\""},
-                                                                                {"\"10.0.0.1\"", "\"\""},
-                                                                                {"\"world_size\":3", "\"world_size\":1"},
-                                                                                {"\"rank_offset\":1", "\"rank_offset\":3"},
-                                                                                {"\"rank_offset\":1", "\"rank_offset\":0"}}) {
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"29500", "0"},
+                                                        {"29500", "65536"},
+                                                        {"29500", "\"29500\""},
+                                                        {"\"10.0.0.1\"", "\"\""},
+                                                        {"\"world_size\":3", "\"world_size\":1"},
+                                                        {"\"rank_offset\":1", "\"rank_offset\":3"},
+                                                        {"\"rank_offset\":1", "\"rank_offset\":0"}}) {
     std::string text = "{" + kMeeting + "}";
     text.replace(text.find(from), from.size(), to);
     EXPECT_FALSE(init(kGloo, text).ok()) << text;
