@@ -60,6 +60,7 @@ class EngineControl {
   virtual void update_weight_version(std::string version, DoneCallback reply) = 0;
   virtual void reload_weights(ReloadRequest request, DoneCallback reply) = 0;
   virtual void weight_checksums(ControlCallback<std::map<std::string, std::string>> reply) = 0;
+  virtual void save_weights(SaveRequest request, DoneCallback reply) = 0;
   virtual void zero_weights(DoneCallback reply) = 0;
   // At once, from published values: never waits behind a command.
   virtual ControlStatus status() const = 0;

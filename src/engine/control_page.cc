@@ -89,6 +89,12 @@ constexpr std::array<CommandText, kNumCommands> kCommands = {{
      "vLLM leaves the prefix cache as it is, and crashes where the weights are asleep."},
     {"weight_checker checksum", "Reads the weights.", "Asleep, vLLM reads memory that is gone."},
     {"weight_checker reset", "Zeroes the weights, and empties the prefix cache.", "As above."},
+    {"save_sharded_state",
+     "Writes the weights that are served to a directory: safetensors with a Hugging Face checkpoint's names in the "
+     "served "
+     "dtype, and an index. Nothing steps meanwhile. A file takes its place when all of them are written.",
+     "vLLM writes its fused tensors, and whatever is in their memory; only another vLLM can read them. Ours can be "
+     "loaded by anyone, and a directory that holds other weights is refused."},
     {"a request", "Runs, or waits for the resume: it counts as waiting, can be aborted, and goes with its client.",
      nullptr},
 }};

@@ -36,6 +36,13 @@ void ControlPlane::weight_checksums(ControlCallback<std::map<std::string, std::s
          attempt("The check of the weights", [&]() -> Result<Checksums> { return memory_->weight_checksums(); }));
 }
 
+// Nothing steps while it writes: what is saved is one set of weights.
+void ControlPlane::save_weights(SaveRequest request, DoneCallback reply) {
+  if (refused(Command::kSaveWeights, reply)) return;
+  if (memory_ == nullptr) return answer(reply, no_memory());
+  answer(reply, attempt("The save of the weights", [&] { return memory_->save_weights(request); }));
+}
+
 void ControlPlane::zero_weights(DoneCallback reply) {
   if (refused(Command::kZeroWeights, reply)) return;
   if (memory_ == nullptr) return answer(reply, no_memory());

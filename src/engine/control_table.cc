@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, kNumCommands> kTable = {
     "ok    ok    ok    ok    ok-aw cf    cf    ok    ok-ka cf    cf    cf    cf    un   ",  // reload_weights
     "ok    ok    ok    ok    ok    ok    ok    ok    ok    cf    cf    cf    cf    un   ",  // weight_checker checksum
     "ok    ok    ok    ok    ok    ok    ok    ok    ok    cf    cf    cf    cf    un   ",  // weight_checker reset
+    "ok    ok    ok    ok    cf    cf    cf    ok    cf    cf    cf    cf    cf    un   ",  // save_sharded_state
     "ok    wt    wt    wt    un    ok    wt    wt    wt    wt    wt    wt    wt    in   ",  // a request
 };
 // clang-format on

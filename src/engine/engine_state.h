@@ -52,6 +52,7 @@ enum class Command {
   kReloadWeights,
   kWeightChecksums,
   kZeroWeights,
+  kSaveWeights,
   kRequest,
 };
 inline constexpr int kNumCommands = static_cast<int>(Command::kRequest) + 1;
@@ -116,6 +117,8 @@ class EngineState {
   std::vector<std::string> validate() const;
 
  private:
+  std::string obstacle(Command command) const;  // what a command of outcome kConflict finds in its way
+
   PauseState paused_ = PauseState::kUnpaused;
   bool draining_ = false;
   bool weights_asleep_ = false;

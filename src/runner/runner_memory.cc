@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
+#include "weights/checkpoint_writer.h"
 
 namespace unspool {
 namespace {
@@ -168,6 +169,15 @@ Status RunnerMemory::reload_weights(const ReloadRequest& request) {
   checkpoint_ = std::move(checkpoint);
   content_ = Content::kClean;
   return {};
+}
+
+Status RunnerMemory::save_weights(const SaveRequest& request) const {
+  UNSPOOL_CHECK(!released_, "weights are saved while they are released");
+  const std::vector<Parameter>& parameters = weights_.parameters();
+  std::vector<TensorToWrite> tensors;
+  for (const Parameter& parameter : parameters) tensors.push_back({parameter.name, weights_.dtype(), parameter.shape});
+  return write_checkpoint({request.path, request.pattern, request.max_size}, tensors,
+                          [&](size_t index, const TensorSink& sink) { weights_.read(parameters[index], sink); });
 }
 
 void RunnerMemory::zero_weights() {

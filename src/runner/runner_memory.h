@@ -40,6 +40,7 @@ class RunnerMemory final : public ModelMemory {
   // kConflict: the checkpoint was written to while it was read, and the old weights are back. kInternal: they are not,
   // and the weights are undefined.
   Status reload_weights(const ReloadRequest& request) override;
+  Status save_weights(const SaveRequest& request) const override;
   void zero_weights() override;
   std::map<std::string, std::string> weight_checksums() const override;
 

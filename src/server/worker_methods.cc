@@ -3,60 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
-#include <span>
 #include <string_view>
 
 #include "protocol/control_reply.h"
 #include "protocol/field_reader.h"
+#include "server/rpc_arguments.h"
 
 namespace unspool {
 namespace {
-
-using Names = std::span<const std::string_view>;
-
-// Python's binding: by place or by name, each name once, and none that the method does not have.
-class Arguments {
- public:
-  Arguments(const RpcRequest& request, Names names) : request_(request), names_(names) {
-    if (request.args.size() > names.size()) {
-      fail(fmt::format("{}() takes {} arguments but {} were given", request.method, names.size(), request.args.size()));
-    }
-    for (const auto& [name, value] : request.kwargs.members()) {
-      const auto at = std::find(names.begin(), names.end(), name);
-      if (at == names.end()) {
-        fail(fmt::format("{}() got an unexpected keyword argument '{}'", request.method, name));
-      } else if (static_cast<size_t>(at - names.begin()) < request.args.size()) {
-        fail(fmt::format("{}() got multiple values for argument '{}'", request.method, name));
-      }
-    }
-  }
-
-  // Null where it was not given.
-  JsonValue get(std::string_view name) const {
-    const size_t place = static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
-    return place < request_.args.size() ? request_.args[place] : request_.kwargs[name];
-  }
-
-  template <class T, class Coerce>
-  void read(std::string_view name, T& out, Coerce coerce) {
-    const JsonValue value = get(name);
-    if (value.is_null()) return;
-    FieldErrors errors;
-    if (auto parsed = coerce(value, std::string(name), errors)) out = std::move(*parsed);
-    if (!errors.empty() && !error_) error_ = errors.to_api_error();
-  }
-
-  void fail(std::string message) {
-    if (!error_) error_ = framework_error(std::move(message));
-  }
-  const MaybeError& error() const { return error_; }
-
- private:
-  const RpcRequest& request_;
-  const Names names_;
-  MaybeError error_;
-};
 
 constexpr auto kFlag = [](const JsonValue& v, const std::string& loc, FieldErrors& e) {
   return coerce_bool(v, loc, e);
@@ -89,6 +43,9 @@ const WorkerMethods::Method WorkerMethods::kMethods[] = {
     {"compute_weight_checksums", &WorkerMethods::compute_weight_checksums},
     {"check_weights_changed", &WorkerMethods::check_weights_changed},
     {"reset_weights", &WorkerMethods::reset_weights},
+    {"save_sharded_state", &WorkerMethods::save_sharded_state},
+    {"discard", &WorkerMethods::discard},
+    {"update_config", &WorkerMethods::update_config},
     {"get_supported_tasks", &WorkerMethods::get_supported_tasks},
     {"list_loras", &WorkerMethods::list_loras},
     {"report_device_id", &WorkerMethods::report_device_id},
@@ -98,6 +55,8 @@ const WorkerMethods::Method WorkerMethods::kMethods[] = {
     {"synchronize_device", &WorkerMethods::nothing},
     {"reset_mm_cache", &WorkerMethods::nothing},
     {"reset_encoder_cache", &WorkerMethods::nothing},
+    {"profile", &WorkerMethods::profile},
+    {"get_model_inspection", &WorkerMethods::inspection},
     {"init_weight_transfer_engine", &WorkerMethods::transfer},
     {"start_weight_update", &WorkerMethods::transfer},
     {"start_draft_weight_update", &WorkerMethods::transfer},
@@ -119,7 +78,7 @@ void WorkerMethods::call(const RpcRequest& request, RpcReply reply) const {
 
 void WorkerMethods::reload_weights(const RpcRequest& request, RpcReply reply) const {
   static constexpr std::string_view kNames[] = {"weights_iterator", "weights_path", "is_checkpoint_format"};
-  Arguments arguments(request, kNames);
+  RpcArguments arguments(request, kNames);
   ReloadRequest reload;
   if (!arguments.get("weights_iterator").is_null()) {
     arguments.fail("weights_iterator cannot be sent; give weights_path, a directory that the server can read");
@@ -130,7 +89,7 @@ void WorkerMethods::reload_weights(const RpcRequest& request, RpcReply reply) co
   if (reload.weights_path.empty()) {
     reload.weights_path = served_.path;
   } else {
-    const auto path = roots_.resolve(reload.weights_path);
+    const auto path = roots_.resolve(reload.weights_path, "weights_path");
     if (!path.ok()) return reply(path.error());
     reload.weights_path = *path;
   }
@@ -140,7 +99,7 @@ void WorkerMethods::reload_weights(const RpcRequest& request, RpcReply reply) co
 // The reference's worker frees its memory under whatever the engine runs. Here sleep and wake_up are the engine's.
 void WorkerMethods::sleep(const RpcRequest& request, RpcReply reply) const {
   static constexpr std::string_view kNames[] = {"level"};
-  Arguments arguments(request, kNames);
+  RpcArguments arguments(request, kNames);
   int64_t level = 1;
   arguments.read("level", level, [](const JsonValue& v, const std::string& loc, FieldErrors& e) {
     return coerce_int(v, loc, e, {.ge = 0, .le = 2});
@@ -153,7 +112,7 @@ void WorkerMethods::sleep(const RpcRequest& request, RpcReply reply) const {
 
 void WorkerMethods::wake_up(const RpcRequest& request, RpcReply reply) const {
   static constexpr std::string_view kNames[] = {"tags"};
-  Arguments arguments(request, kNames);
+  RpcArguments arguments(request, kNames);
   std::optional<std::vector<std::string>> tags;
   arguments.read("tags", tags, kTexts);
   if (arguments.error()) return reply(*arguments.error());
@@ -183,6 +142,61 @@ void WorkerMethods::reset_weights(const RpcRequest&, RpcReply reply) const {
   control_.zero_weights(none(std::move(reply)));
 }
 
+void WorkerMethods::save_sharded_state(const RpcRequest& request, RpcReply reply) const {
+  static constexpr std::string_view kNames[] = {"path", "pattern", "max_size"};
+  RpcArguments arguments(request, kNames);
+  SaveRequest save;
+  int64_t max_size = 0;
+  arguments.read("path", save.path, kText);
+  arguments.read("pattern", save.pattern, kText);
+  arguments.read("max_size", max_size, [](const JsonValue& v, const std::string& loc, FieldErrors& e) {
+    return coerce_int(v, loc, e, {.ge = 1});
+  });
+  if (save.path.empty()) arguments.fail("save_sharded_state() needs 'path', a directory that the server can write to");
+  if (arguments.error()) return reply(*arguments.error());
+  const auto path = roots_.resolve(save.path, "path");
+  if (!path.ok()) return reply(path.error());
+  save.path = *path;
+  if (max_size > 0) save.max_size = static_cast<size_t>(max_size);
+  control_.save_weights(std::move(save), none(std::move(reply)));
+}
+
+// Of the cache only: whoever is to lose the weights says so with a sleep.
+void WorkerMethods::discard(const RpcRequest& request, RpcReply reply) const {
+  static constexpr std::string_view kNames[] = {"tags"};
+  RpcArguments arguments(request, kNames);
+  std::optional<std::vector<std::string>> tags;
+  arguments.read("tags", tags, kTexts);
+  if (tags != std::vector<std::string>{"kv_cache"}) {
+    arguments.fail("discard() takes the tags ['kv_cache']; weights are discarded by sleep(level=2)");
+  }
+  if (arguments.error()) return reply(*arguments.error());
+  control_.release_kv_cache_memory(none(std::move(reply)));
+}
+
+// Trainers that start the reference on dummy weights set the format back before they reload. Here there is one format,
+// so what asks for it changes nothing, and what asks for anything else is not pretended to.
+void WorkerMethods::update_config(const RpcRequest& request, RpcReply reply) const {
+  static constexpr std::string_view kNames[] = {"overrides"};
+  RpcArguments arguments(request, kNames);
+  const JsonValue overrides = arguments.get("overrides");
+  bool supported = overrides.is_object();
+  for (const auto& [config, fields] : overrides.members()) {
+    supported = supported && config == "load_config" && fields.is_object();
+    for (const auto& [name, value] : fields.members()) {
+      const std::string_view format = value.as_string().value_or("");
+      supported = supported && name == "load_format" && (format == "auto" || format == "hf" || format == "safetensors");
+    }
+  }
+  if (!supported) {
+    arguments.fail(
+        "update_config() takes {'load_config': {'load_format': 'auto'}}, as it always is; to load another directory "
+        "give it to reload_weights() as weights_path");
+  }
+  if (arguments.error()) return reply(*arguments.error());
+  reply(std::string("null"));
+}
+
 void WorkerMethods::get_supported_tasks(const RpcRequest&, RpcReply reply) const {
   reply(std::string(R"(["generate"])"));
 }
@@ -202,6 +216,17 @@ void WorkerMethods::nothing(const RpcRequest&, RpcReply reply) const {
 
 void WorkerMethods::transfer(const RpcRequest&, RpcReply reply) const {
   reply(worker_error(kTransferNotConfigured));
+}
+
+void WorkerMethods::profile(const RpcRequest&, RpcReply reply) const {
+  reply(worker_error("Profiling is not enabled."));
+}
+
+// The reference's is a tree of PyTorch modules.
+void WorkerMethods::inspection(const RpcRequest&, RpcReply reply) const {
+  reply(
+      worker_error("There are no modules to inspect. /server_info has the configuration, and "
+                   "compute_weight_checksums the names of the weights."));
 }
 
 void WorkerMethods::lora(const RpcRequest&, RpcReply reply) const {

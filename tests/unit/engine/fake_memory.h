@@ -78,6 +78,11 @@ class FakeMemory final : public ModelMemory {
     executor_.weights = weights_of(request.weights_path);
     return {};
   }
+  Status save_weights(const SaveRequest&) const override {
+    EXPECT_FALSE(weights_released);
+    EXPECT_NE(executor_.weights, kPoison) << "a save of weights that nobody loaded";
+    return {};
+  }
   void zero_weights() override {
     EXPECT_FALSE(weights_released);
     executor_.weights = 1;
