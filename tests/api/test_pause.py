@@ -122,7 +122,7 @@ def test_abort_all(server, patience):
 
 @pytest.mark.short
 def test_a_reset_says_whether_it_did(server, patience):
-    """B02: a cache that requests hold is not reset, and the answer says so."""
+    """A cache that requests hold is not reset, and the answer says so."""
     prompt = list(range(5, 105))
 
     def cached_tokens():

@@ -94,7 +94,7 @@ def test_sleep_while_streams_run(server, patience, level):
 
 @pytest.mark.short
 def test_level_2_without_a_reload_generates_nothing(server, patience):
-    """B06: a 503 that says what to do, until the weights are there."""
+    """A 503 that says what to do, until the weights are there."""
     expected = greedy(server)
     post(server, "/sleep?level=2")
     waiting = Background(lambda: greedy(server))

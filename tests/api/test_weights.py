@@ -39,7 +39,7 @@ def cold(binary, other):
 
 @pytest.mark.short
 def test_a_reload_is_a_cold_start(server, other, cold):
-    """B04: any number of times, back and forth, bit for bit."""
+    """Any number of times, back and forth, bit for bit."""
     first = greedy(server)
     checksums = post(server, "/weight_checker", {"action": "checksum"})
     for _ in range(2):
@@ -100,7 +100,7 @@ def test_a_kept_request_has_two_spans(server, other, patience):
 
 @pytest.mark.short
 def test_blocks_of_mixed_weights_are_never_hit(server, other, cold, patience):
-    """B01: a request with the kept one's prompt finds nothing of it."""
+    """A request with the kept one's prompt finds nothing of it."""
     stream = Stream(server, max_tokens=1900, temperature=0)
     stream.wait_for_tokens(40, 10 * patience)
     post(server, "/pause?mode=keep&clear_cache=false")
