@@ -1,5 +1,6 @@
 """Sleep and wake: memory that goes and comes back, in every order, and the bits afterwards."""
 
+import resource
 import time
 
 import pytest
@@ -44,6 +45,65 @@ def test_unknown_and_repeated_tags(server):
     assert post(server, "/wake_up?tags=weights&tags=kv_cache")["status"] == "awake"
     assert post(server, "/wake_up") == {"status": "awake", "tags": None}
     assert post(server, "/wake_up?tags=nope")["ignored"] == ["nope"]
+
+
+@pytest.mark.short
+@pytest.mark.parametrize(
+    ("before", "tags", "status", "asleep"),
+    [
+        ([], "tags=kv_cache", "awake", []),
+        (["/sleep?level=1"], "tags=scheduling", "sleeping", ["weights", "kv_cache"]),
+        (["/sleep?level=1"], "tags=weights,kv_cache", "sleeping", ["weights", "kv_cache"]),
+        (["/sleep?level=1"], "tags=", "sleeping", ["weights", "kv_cache"]),
+        (["/sleep?level=1"], "tags=kv_cache&tags=kv_cache", "sleeping", ["weights"]),
+        (["/sleep?level=1", "/sleep?level=2"], "tags=weights&tags=kv_cache", "awake", []),
+        (["/sleep?level=1", "/wake_up?tags=weights"], "tags=weights&tags=kv_cache", "awake", []),
+        (["/sleep?level=1", "/wake_up?tags=kv_cache"], "tags=weights&tags=kv_cache", "awake", []),
+        (["/sleep?level=1", "/wake_up?tags=kv_cache", "/sleep?level=2"], "tags=weights", "sleeping", ["kv_cache"]),
+        (["/sleep?level=1", "/wake_up?tags=weights", "/sleep?level=1"], "tags=kv_cache", "sleeping", ["weights"]),
+        (["/pause", "/release_kv_cache_memory"], "tags=weights&tags=kv_cache", "awake", []),
+        (["/pause", "/release_kv_cache_memory", "/sleep?level=1"], "", "awake", []),
+    ],
+)
+def test_wakes_in_every_order(server, before, tags, status, asleep):
+    expected = greedy(server)
+    for path in before:
+        post(server, path)
+    assert post(server, f"/wake_up?{tags}")["status"] == status
+    info = get(server, "/weight_info")
+    assert [tag for tag in ("weights", "kv_cache") if info[f"{tag}_asleep"]] == asleep
+    # Once all are awake the weights are those from before: no second sleep took them.
+    post(server, "/wake_up")
+    assert get(server, "/weight_info")["weights_discarded"] is False
+    assert_same_answer(expected, greedy(server), "after the wakes")
+
+
+@pytest.mark.short
+def test_metrics_follow(server):
+    def state():
+        names = ("awake", "weights_offloaded", "discard_all")
+        return [server.metric("vllm:engine_sleep_state", sleep_state=name) for name in names]
+
+    def operations(name):
+        return server.metric("vllm:sleep_mode_operation_duration_seconds_count", operation=name)
+
+    before = operations("sleep"), operations("wake"), operations("release_kv_cache_memory")
+    assert state() == [1, 0, 0]
+    for level, asleep in [(0, [0, 0, 0]), (1, [0, 1, 0]), (2, [0, 0, 1])]:
+        post(server, f"/sleep?level={level}")
+        assert state() == asleep
+        if level > 0:
+            post(server, "/wake_up?tags=weights")
+            assert state() == asleep, "half awake"
+        post(server, "/wake_up")
+        assert state() == [1, 0, 0]
+    rpc(server, "reload_weights")
+    post(server, "/pause")
+    post(server, "/release_kv_cache_memory")
+    post(server, "/wake_up")
+    assert (operations("sleep"), operations("wake")) == (before[0] + 3, before[1] + 6)
+    assert operations("release_kv_cache_memory") == before[2] + 1
+    assert server.metric("vllm:sleep_mode_operations_in_flight") == 0
 
 
 @pytest.mark.short
@@ -234,6 +294,30 @@ class TestMemory:
             assert_same_answer(expected, greedy(server), f"cycle {cycle}")
             sizes.append(server.rss_kb())
         assert max(sizes[-4:]) < 1.05 * max(sizes[2:6])
+
+    @pytest.mark.parametrize("level", [1, 2])
+    def test_a_wake_without_memory(self, server, level):
+        """It says so, leaves asleep what was asleep, and may be tried again."""
+        expected = greedy(server)
+        awake_kb = server.rss_kb()
+        post(server, f"/sleep?level={level}")
+        limits = resource.prlimit(server.pid, resource.RLIMIT_AS)
+        for tags in ("", "?tags=weights"):
+            asleep_kb = server.rss_kb()
+            little = server.address_space_kb() * 1024 + (32 << 20)
+            resource.prlimit(server.pid, resource.RLIMIT_AS, (little, limits[1]))
+            status, answer = refusal(server, f"/wake_up{tags}")
+            resource.prlimit(server.pid, resource.RLIMIT_AS, limits)
+            assert status == 500 and "memory" in answer["error"]["message"], answer
+            assert get(server, "/is_sleeping") == {"is_sleeping": True}
+            info = get(server, "/weight_info")
+            assert info["weights_asleep"] and info["kv_cache_asleep"]
+            assert server.rss_kb() < asleep_kb + 20_000
+        assert post(server, "/wake_up")["status"] == "awake"
+        if level == 2:
+            rpc(server, "reload_weights")
+        assert_same_answer(expected, greedy(server), "after a wake that failed at first")
+        assert server.rss_kb() < 1.05 * awake_kb
 
     @pytest.mark.nightly
     def test_a_hundred_cycles(self, server):
