@@ -83,6 +83,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, file.fd_, 0);
   if (data == MAP_FAILED) return file_error("cannot map", path);
   file.data_ = static_cast<std::byte*>(data);
+  file.guard_ = TornPagesGuard(data, file.size_);
   return file;
 }
 
@@ -95,18 +96,21 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(guard_, other.guard_);
   std::swap(modified_ns_, other.modified_ns_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
+  guard_ = {};
   if (data_ != nullptr) ::munmap(data_, size_);
   if (fd_ >= 0) ::close(fd_);
 }
 
 bool MappedFile::has_changed() const {
   struct stat info{};
-  return ::fstat(fd_, &info) != 0 || static_cast<size_t>(info.st_size) != size_ || modified_ns(info) != modified_ns_;
+  return guard_.torn() || ::fstat(fd_, &info) != 0 || static_cast<size_t>(info.st_size) != size_ ||
+         modified_ns(info) != modified_ns_;
 }
 
 void MappedFile::drop_pages() const {

@@ -7,13 +7,15 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/torn_pages.h"
 
 namespace unspool {
 
 Result<std::string> read_file(const std::string& path);
 bool file_exists(const std::string& path);
 
-// A file mapped read-only and kept open. Moves, does not copy.
+// A file mapped read-only and kept open. Where it is cut short meanwhile, what is missing reads as zeros, and it
+// has_changed(). Moves, does not copy.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
@@ -35,6 +37,7 @@ class MappedFile {
   int fd_ = -1;
   std::byte* data_ = nullptr;
   size_t size_ = 0;
+  TornPagesGuard guard_;
   int64_t modified_ns_ = 0;
 };
 

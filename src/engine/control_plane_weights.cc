@@ -14,16 +14,12 @@ void ControlPlane::reload_weights(ReloadRequest request, DoneCallback reply) {
   if (refused(Command::kReloadWeights, reply)) return;
   if (memory_ == nullptr) return answer(reply, no_memory());
   reply = timed(Operation::kReload, std::move(reply));
-  bool ended = false;
-  const Status reloaded = attempt("The reload of the weights", [&] {
-    Status status = memory_->reload_weights(request);
-    ended = true;
-    return status;
-  });
-  // What throws half-way has promised nothing.
-  if (!ended) core_.state().weights_lost();
+  const Status reloaded = attempt("The reload of the weights", [&] { return memory_->reload_weights(request); });
+  // A refusal has changed nothing. What fails otherwise, or throws, has promised nothing.
+  const bool lost = !reloaded.ok() && reloaded.error().kind == ErrorKind::kInternal;
+  if (lost) core_.state().weights_lost();
   if (reloaded.ok()) core_.state().weights_loaded();
-  if (reloaded.ok() || !ended) core_.weights_changed();
+  if (reloaded.ok() || lost) core_.weights_changed();
   core_.state_changed();
   answer(reply, reloaded);
 }

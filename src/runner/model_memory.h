@@ -48,7 +48,8 @@ class ModelMemory {
   // undefined.
   virtual Status restore_weights() = 0;
 
-  // All or nothing, at a step boundary. kNotFound, kInvalidArgument: nothing was changed.
+  // All or nothing, at a step boundary. kInternal: neither, the weights are undefined; every other error has changed
+  // nothing.
   virtual Status reload_weights(const ReloadRequest& request) = 0;
   // The whole checkpoint or none of it.
   virtual Status save_weights(const SaveRequest& request) const = 0;

@@ -1,9 +1,12 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace unspool {
@@ -20,6 +23,42 @@ TEST(Files, AreReadWhole) {
     EXPECT_EQ(MappedFile::open(path)->bytes().size(), size);
   }
   EXPECT_FALSE(read_file("/proc/self/status")->empty());  // has no size
+}
+
+// As a checkpoint that is written in place while it is read.
+TEST(MappedFile, WhatIsCutShortReadsAsZeros) {
+  const std::string path = ::testing::TempDir() + "file_test.cut",
+                    other_path = ::testing::TempDir() + "file_test.other";
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  for (const std::string& one : {path, other_path}) std::ofstream(one, std::ios::binary) << std::string(4 * page, 'x');
+  const auto file = MappedFile::open(path), other = MappedFile::open(other_path);
+  ASSERT_TRUE(file.ok() && other.ok());
+  EXPECT_FALSE(file->has_changed());
+  ASSERT_EQ(::truncate(path.c_str(), static_cast<off_t>(page)), 0);
+  const auto count = [](const MappedFile& mapped, char wanted) {
+    const auto bytes = mapped.bytes();
+    return static_cast<size_t>(std::count(bytes.begin(), bytes.end(), static_cast<std::byte>(wanted)));
+  };
+  EXPECT_EQ(count(*file, 'x'), page);
+  EXPECT_EQ(count(*file, '\0'), 3 * page);
+  // Whole again, it is still not what was mapped.
+  std::ofstream(path, std::ios::binary) << std::string(4 * page, 'x');
+  EXPECT_TRUE(file->has_changed());
+  EXPECT_EQ(count(*other, 'x'), 4 * page);
+  EXPECT_FALSE(other->has_changed());
+}
+
+TEST(MappedFileDeathTest, OtherFaultsStayFaults) {
+  const std::string path = ::testing::TempDir() + "file_test.own";
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  std::ofstream(path, std::ios::binary) << std::string(page, 'x');
+  const auto guarded = MappedFile::open(path);
+  const int fd = ::open(path.c_str(), O_RDONLY);
+  const auto* own = static_cast<const volatile char*>(::mmap(nullptr, page, PROT_READ, MAP_SHARED, fd, 0));
+  ::close(fd);
+  ASSERT_EQ(::truncate(path.c_str(), 0), 0);
+  const auto read = [&] { return *own; };
+  EXPECT_DEATH(read(), "");
 }
 
 TEST(Files, WhatIsNoFileIsRefusedAtOnce) {

@@ -71,6 +71,10 @@ class FakeMemory final : public ModelMemory {
     EXPECT_FALSE(weights_released);
     if (request.weights_path == "missing") return not_found("no such directory");
     if (request.weights_path == "broken") return invalid_argument("a tensor has the wrong shape");
+    if (request.weights_path == "undefined") {
+      executor_.weights = kPoison;
+      return internal_error("the checkpoint changed while it was read");
+    }
     if (request.weights_path == "throws") {
       executor_.weights = kPoison;
       throw std::runtime_error("half-way");
