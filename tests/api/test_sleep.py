@@ -1,13 +1,14 @@
 """Sleep and wake: memory that goes and comes back, in every order, and the bits afterwards."""
 
 import resource
+import shutil
 import time
 
 import pytest
 
 from api.control import DEV, Background, Stream, change_weights, get, greedy, post, refusal, reset, rpc, until
 from harness.bits import assert_same_answer
-from harness.client import raw_post, refused, request
+from harness.client import complete, raw_post, refused, request
 
 ASLEEP_KB = 100_000  # of SmolLM2, whose weights alone are 270 MB
 
@@ -219,6 +220,49 @@ def test_updated_weights_survive_level_1(own_server, tiny, tmp_path, backing):
     assert get(server, "/weight_info")["weight_version"] == "other"
     assert server.stop() == 0
     assert not list((tmp_path / "sleep").glob("*")) if (tmp_path / "sleep").exists() else True
+
+
+def test_a_checkpoint_that_changed_while_its_weights_slept(own_server, tiny, tmp_path):
+    """In place it is a conflict, and nothing is generated from it; replaced by another, the old one is still there."""
+    folder = change_weights(tiny, tmp_path / "model")
+    path = folder / "model.safetensors"
+    server = own_server(folder, "--enable-sleep-mode", env=DEV)
+    expected = greedy(server)
+    post(server, "/sleep?level=1")
+    shutil.copy(tiny / "model.safetensors", tmp_path / "new")
+    (tmp_path / "new").replace(path)
+    post(server, "/wake_up")
+    assert_same_answer(expected, greedy(server), "of the file that was replaced")
+    rpc(server, "reload_weights")
+    expected = greedy(server)
+    post(server, "/sleep?level=1")
+    content = path.read_bytes()
+    path.write_bytes(content[:-2] + b"aa")
+    status, answer = refusal(server, "/wake_up")
+    assert status == 409 and "changed" in answer["error"]["message"]
+    assert get(server, "/is_sleeping") == {"is_sleeping": False}
+    assert get(server, "/weight_info")["weights_discarded"] is True
+    assert refused(server, prompt=[5], max_tokens=1)[0] == 503
+    path.write_bytes(content)
+    rpc(server, "reload_weights")
+    assert_same_answer(expected, greedy(server), "after the reload")
+
+
+def test_names_to_preserve(own_server, tiny, tmp_path):
+    flag = "--sleep-preserve-parameter-names"
+    server = own_server(tiny, "--enable-sleep-mode", flag, "*layernorm.weight", "model.[en]*", "draft.*", env=DEV)
+    before = rpc(server, "compute_weight_checksums")[0]
+    post(server, "/sleep?level=2")
+    post(server, "/wake_up")
+    after = rpc(server, "compute_weight_checksums")[0]
+    kept = {name.rpartition(":")[2] for name in before if before[name] == after[name]}
+    assert {"model.embed_tokens.weight", "model.norm.weight"} < kept
+    assert all("layernorm" in name or name.startswith(("model.e", "model.n")) for name in kept)
+    server = own_server(tiny, "--enable-sleep-mode", flag, "model.norm.weight", "nothing.*", env=DEV)
+    status, answer = refusal(server, "/sleep?level=2")
+    assert status == 500 and "nothing.*" in answer["error"]["message"]
+    assert get(server, "/is_paused") == {"is_paused": False}
+    complete(server, prompt=[5], max_tokens=1)
 
 
 def test_without_the_flag_nothing_is_freed(serve, tiny):
