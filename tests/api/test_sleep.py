@@ -1,5 +1,6 @@
 """Sleep and wake: memory that goes and comes back, in every order, and the bits afterwards."""
 
+import re
 import resource
 import shutil
 import time
@@ -324,8 +325,19 @@ class TestMemory:
             f"sleep {sleep_s * 1e3:.0f} ms, wake {wake_s * 1e3:.0f} ms"
         )
         log = server.log()
-        for line in ("Sleep mode freed", "seconds to fall asleep", "seconds to wake up tags"):
+        for line in (
+            "setting pause state to PAUSED_NEW",
+            "CuMemAllocator: sleep freed",
+            "seconds to fall asleep.",
+            "wake up the engine with tags: None",
+            "seconds to wake up tags ['weights', 'kv_cache'].",
+        ):
             assert line in log
+        freed, used = re.search(
+            r"Sleep mode freed ([\d.]+) GiB memory, ([\d.]+) GiB memory is still in use\.", log
+        ).groups()
+        assert float(freed) == pytest.approx((awake_kb - asleep_kb) / 2**20, abs=0.02)
+        assert float(used) == pytest.approx(asleep_kb / 2**20, abs=0.02)
 
     def test_cycles_leave_no_growth(self, server):
         expected = greedy(server)

@@ -22,7 +22,7 @@ from api.control import (
     write_tensors,
 )
 from harness.bits import assert_same_answer
-from harness.client import complete, request
+from harness.client import complete, request, stream
 from harness.server import TINY_MODELS
 
 FLAGS = ("--enable-scale-out", "--enable-sleep-mode")
@@ -175,6 +175,9 @@ def test_versions(server, patience):
         server, "POST", GENERATE, {"token_ids": [5], "sampling_params": {"max_tokens": 3}, "stream": True}
     )
     assert headers["X-Weight-Version"] == "v7"
+    chunks = stream(server, {**body, "prompt": [[5], [6]]})
+    spans = {choice["index"]: choice.get("weight_versions") for chunk in chunks for choice in chunk["choices"]}
+    assert spans == dict.fromkeys((0, 1), [{"version": "v7", "start": 0, "end": 3}])
     post(server, "/update_weight_version", {"new_version": "line\r\nX-Evil: ü"})
     _, headers, _ = request(server, "POST", "/v1/completions", body)
     assert headers["X-Weight-Version"] == "line%0D%0AX-Evil: %C3%BC" and "X-Evil" not in headers
