@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from api.control import DEV, Background, Stream, get, greedy, post, refusal, reset, rpc, until
+from api.control import DEV, Background, Stream, change_weights, get, greedy, post, refusal, reset, rpc, until
 from harness.bits import assert_same_answer
-from harness.client import raw_post, request
+from harness.client import raw_post, refused, request
 
 
 @pytest.fixture
@@ -142,3 +142,40 @@ def test_a_checkpoint_that_is_written_while_it_is_read(own_server, smollm2, tmp_
         assert get(server, "/weight_info")["weights_discarded"] is True
         rpc(server, "reload_weights")
     assert_same_answer(expected, greedy(server), "of weights that are whole")
+
+
+@pytest.mark.short
+def test_commands_whose_clients_vanish(server, patience):
+    """They are done all the same, one after the other, and nothing is left of who asked."""
+    expected = greedy(server)
+    descriptors = server.num_fds()
+    commands = [
+        ("/pause?mode=keep", {}), ("/sleep?level=1", {}), ("/wake_up?tags=weights", {}), ("/wake_up", {}),
+        ("/sleep?level=2", {}), ("/wake_up", {}), ("/collective_rpc", {"method": "reload_weights"}),
+        ("/weight_checker", {"action": "checksum"}), ("/reset_prefix_cache", {}), ("/abort_requests", {}),
+    ]  # fmt: skip
+    for _ in range(20):
+        for path, body in commands:
+            raw_post(server, path, body).close()
+    until(lambda: server.num_fds() <= descriptors, 10 * patience, "connections are left")
+    reset(server)
+    assert_same_answer(expected, greedy(server), "after commands that nobody waited for")
+
+
+@pytest.mark.short
+def test_weights_that_are_not_finite(server, tiny, tmp_path):
+    """Who asks is told so; nothing computed with them is found again, and other weights end it."""
+
+    def spoil(tensors):
+        dtype, shape, content = tensors["model.norm.weight"]
+        tensors["model.norm.weight"] = (dtype, shape, b"\xc0\x7f" * (len(content) // 2))
+
+    prompt = list(range(5, 85))
+    expected = greedy(server, prompt)
+    folder = change_weights(tiny, tmp_path / "spoilt", spoil)
+    rpc(server, "reload_weights", weights_path=str(folder))
+    for _ in range(2):
+        status, error = refused(server, prompt=prompt, max_tokens=4)
+        assert status == 500 and "not finite" in error["message"]
+    rpc(server, "reload_weights")
+    assert_same_answer(expected, greedy(server, prompt), "after weights that were not finite")
