@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/utf8.h"
+
 namespace unspool {
 namespace {
 
@@ -38,7 +40,25 @@ void set_log_level(LogLevel level) {
 }
 
 void log_line(LogLevel level, std::string_view line) {
-  logger().log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
+  if (logger().should_log(to_spdlog(level))) logger().log(to_spdlog(level), log_text(line));
+}
+
+std::string log_text(std::string_view text) {
+  constexpr size_t kMaxBytes = 16 * 1024;
+  std::string out;
+  while (!text.empty() && out.size() < kMaxBytes) {
+    const size_t length = utf8_sequence_length(text);
+    const auto lead = static_cast<unsigned char>(text[0]);
+    if (length == 0 || lead < 0x20 || lead == 0x7f) {
+      out += fmt::format("\\x{:02x}", lead);
+      text.remove_prefix(1);
+    } else {
+      out += text.substr(0, length);
+      text.remove_prefix(length);
+    }
+  }
+  if (!text.empty()) out += fmt::format("... ({} bytes more)", text.size());
+  return out;
 }
 
 }  // namespace unspool

@@ -73,6 +73,7 @@ class EngineControl {
   // The old weights stay; written in place, they are lost. No session of that name: nothing to do.
   virtual void drop_weight_update(uint64_t session, std::string why, DoneCallback reply) = 0;
   virtual void weight_checksums(ControlCallback<std::map<std::string, std::string>> reply) = 0;
+  virtual void save_weights(SaveRequest request, DoneCallback reply) = 0;
   virtual void zero_weights(DoneCallback reply) = 0;
   // At once, from published values: never waits behind a command.
   virtual ControlStatus status() const = 0;

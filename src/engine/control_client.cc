@@ -42,6 +42,10 @@ void ControlClient::weight_checksums(ControlCallback<std::map<std::string, std::
   send(reply, [=](ControlPlane& plane) { plane.weight_checksums(reply); });
 }
 
+void ControlClient::save_weights(SaveRequest request, DoneCallback reply) {
+  send(reply, [=](ControlPlane& plane) { plane.save_weights(request, reply); });
+}
+
 void ControlClient::zero_weights(DoneCallback reply) {
   send(reply, [=](ControlPlane& plane) { plane.zero_weights(reply); });
 }

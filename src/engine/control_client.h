@@ -29,6 +29,7 @@ class ControlClient final : public EngineControl {
   void update_weight_version(std::string version, DoneCallback reply) override;
   void reload_weights(ReloadRequest request, DoneCallback reply) override;
   void weight_checksums(ControlCallback<std::map<std::string, std::string>> reply) override;
+  void save_weights(SaveRequest request, DoneCallback reply) override;
   void zero_weights(DoneCallback reply) override;
   void start_weight_update(ControlCallback<uint64_t> reply) override;
   void hold_for_update(uint64_t session, DoneCallback reply) override;

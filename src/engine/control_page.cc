@@ -109,6 +109,12 @@ constexpr std::array<CommandText, kNumCommands> kCommands = {{
      "A transfer that fails or is cut drops its session, and so does a sleep. The old weights stay, under the old "
      "version; in place they are lost.",
      "vLLM's model is unusable until a whole session succeeds, and answers all the same."},
+    {"save_sharded_state",
+     "Writes the weights that are served to a directory: safetensors with a Hugging Face checkpoint's names in the "
+     "served "
+     "dtype, and an index. Nothing steps meanwhile. A file takes its place when all of them are written.",
+     "vLLM writes its fused tensors, and whatever is in their memory; only another vLLM can read them. Ours can be "
+     "loaded by anyone, and a directory that holds other weights is refused."},
     {"a request", "Runs, or waits for the resume: it counts as waiting, can be aborted, and goes with its client.",
      nullptr},
 }};

@@ -14,16 +14,12 @@ void ControlPlane::reload_weights(ReloadRequest request, DoneCallback reply) {
   if (refused(Command::kReloadWeights, reply)) return;
   if (memory_ == nullptr) return answer(reply, no_memory());
   reply = timed(update_metrics_, UpdateOperation::kReload, std::move(reply));
-  bool ended = false;
-  const Status reloaded = attempt("The reload of the weights", [&] {
-    Status status = memory_->reload_weights(request);
-    ended = true;
-    return status;
-  });
-  // What throws half-way has promised nothing.
-  if (!ended) core_.state().weights_lost();
+  const Status reloaded = attempt("The reload of the weights", [&] { return memory_->reload_weights(request); });
+  // A refusal has changed nothing. What fails otherwise, or throws, has promised nothing.
+  const bool lost = !reloaded.ok() && reloaded.error().kind == ErrorKind::kInternal;
+  if (lost) core_.state().weights_lost();
   if (reloaded.ok()) core_.state().weights_loaded();
-  if (reloaded.ok() || !ended) core_.weights_changed();
+  if (reloaded.ok() || lost) core_.weights_changed();
   core_.state_changed();
   answer(reply, reloaded);
 }
@@ -97,6 +93,13 @@ void ControlPlane::weight_checksums(ControlCallback<std::map<std::string, std::s
   using Checksums = std::map<std::string, std::string>;
   answer(reply,
          attempt("The check of the weights", [&]() -> Result<Checksums> { return memory_->weight_checksums(); }));
+}
+
+// Nothing steps while it writes: what is saved is one set of weights.
+void ControlPlane::save_weights(SaveRequest request, DoneCallback reply) {
+  if (refused(Command::kSaveWeights, reply)) return;
+  if (memory_ == nullptr) return answer(reply, no_memory());
+  answer(reply, attempt("The save of the weights", [&] { return memory_->save_weights(request); }));
 }
 
 void ControlPlane::zero_weights(DoneCallback reply) {

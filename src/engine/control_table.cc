@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, kNumCommands> kTable = {
     "in    in    in    in    in    ok-uw ok-ux --    --    in    in    cf    cf    cf    cf    un   ",  // update_weights
     "in    in    in    in    in    ok-aw ok-ka ok-aw ok-ka in    in    cf    cf    cf    cf    un   ",  // finish_weight_update
     "--    --    --    --    --    ok-aw ok-ka ok-di ok-kd --    --    --    --    --    --    un   ",  // the loss of an update
+    "ok    ok    ok    ok    cf    cf    cf    cf    cf    ok    cf    cf    cf    cf    cf    un   ",  // save_sharded_state
     "ok    wt    wt    wt    un    ok    wt    wt    wt    wt    wt    wt    wt    wt    wt    in   ",  // a request
 };
 // clang-format on

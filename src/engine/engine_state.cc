@@ -24,6 +24,8 @@ const char* command_path(Command command) {
       return "update the weights";
     case Command::kFinishUpdate:
       return "finish a weight update";
+    case Command::kSaveWeights:
+      return "save the weights";
     default:
       return to_string(command);
   }
@@ -59,20 +61,20 @@ Situation EngineState::situation() const {
   return paused_ == PauseState::kPausedNew ? Situation::kPausedNew : Situation::kAwake;
 }
 
+std::string EngineState::obstacle(Command command) const {
+  // A cache that sleeps is in the way of a resume alone.
+  if (weights_asleep_ || command == Command::kResume) {
+    const char* tags = !kv_cache_asleep_ ? "weights is" : !weights_asleep_ ? "kv_cache is" : "weights, kv_cache are";
+    return fmt::format("{} asleep. Call /wake_up first.", tags);
+  }
+  if (update_open_) return "a weight update session is open. Finish it first.";
+  return "the weights were discarded and not loaded again. Load them first.";
+}
+
 std::optional<Error> EngineState::refusal(Command command) const {
   switch (cell(command).outcome) {
-    case Outcome::kConflict: {
-      // Weights are awake in a session; what it refuses beside that is named by the cache alone.
-      if (update_open_ && command != Command::kResume) {
-        return Error{ErrorKind::kConflict,
-                     fmt::format("Cannot {}: a weight update session is open. Finish it first.", command_path(command)),
-                     {}};
-      }
-      const char* tags = !kv_cache_asleep_ ? "weights is" : !weights_asleep_ ? "kv_cache is" : "weights, kv_cache are";
-      return Error{ErrorKind::kConflict,
-                   fmt::format("Cannot {}: {} asleep. Call /wake_up first.", command_path(command), tags),
-                   {}};
-    }
+    case Outcome::kConflict:
+      return Error{ErrorKind::kConflict, fmt::format("Cannot {}: {}", command_path(command), obstacle(command)), {}};
     case Outcome::kInternal:
       if (failed_) return internal_error("The engine has failed.");
       return internal_error(order_error(command));

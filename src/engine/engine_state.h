@@ -58,6 +58,7 @@ enum class Command {
   kHoldForUpdate,
   kFinishUpdate,
   kDropUpdate,
+  kSaveWeights,
   kRequest,
 };
 inline constexpr int kNumCommands = static_cast<int>(Command::kRequest) + 1;
@@ -130,6 +131,8 @@ class EngineState {
   std::vector<std::string> validate() const;
 
  private:
+  std::string obstacle(Command command) const;  // what a command of outcome kConflict finds in its way
+
   PauseState paused_ = PauseState::kUnpaused;
   bool draining_ = false;
   bool weights_asleep_ = false;

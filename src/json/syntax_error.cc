@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "json/utf8.h"
+#include "base/utf8.h"
 
 namespace unspool {
 namespace {

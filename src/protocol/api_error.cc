@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "base/utf8.h"
 #include "json/json_writer.h"
-#include "json/utf8.h"
 #include "protocol/python_text.h"
 
 namespace unspool {

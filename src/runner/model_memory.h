@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -15,6 +16,13 @@ namespace unspool {
 struct ReloadRequest {
   std::string weights_path;          // a model directory; empty: the served checkpoint
   bool is_checkpoint_format = true;  // names and shapes are a Hugging Face checkpoint's; false: refused by name
+};
+
+// The served weights as a checkpoint: names, shapes and dtype as they are served, a tied head left out.
+struct SaveRequest {
+  std::string path;  // a directory; made where it is missing
+  std::string pattern = "model-rank-{rank}-part-{part}.safetensors";
+  std::optional<size_t> max_size;  // bytes of a shard's tensors
 };
 
 // ModelRunner is the real one; the engine's tests use one that counts. Called by the engine thread alone, never during
@@ -41,7 +49,8 @@ class ModelMemory {
   // undefined.
   virtual Status restore_weights() = 0;
 
-  // All or nothing, at a step boundary. kNotFound, kInvalidArgument: nothing was changed.
+  // All or nothing, at a step boundary. kInternal: neither, the weights are undefined; every other error has changed
+  // nothing.
   virtual Status reload_weights(const ReloadRequest& request) = 0;
   // A session of weight updates (WeightStaging). Its tensors come beside what runs, but for in place.
   virtual Status begin_update(uint64_t session) = 0;  // kInternal: no transfer is configured
@@ -53,6 +62,8 @@ class ModelMemory {
   // Ends the session. True: weights that were served are overwritten in part.
   virtual bool drop_update() = 0;
 
+  // The whole checkpoint or none of it.
+  virtual Status save_weights(const SaveRequest& request) const = 0;
   virtual void zero_weights() = 0;  // /weight_checker reset
   // "model.layers.0.self_attn.q_proj.weight" to the SHA-256 (hex) of the tensor's row-major bytes in the served dtype.
   // A tied head is not listed.

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
+#include "weights/checkpoint_writer.h"
 
 namespace unspool {
 namespace {
@@ -218,6 +219,15 @@ bool RunnerMemory::drop_update() {
   content_ = Content::kUndefined;
   defined_.clear();
   return true;
+}
+
+Status RunnerMemory::save_weights(const SaveRequest& request) const {
+  UNSPOOL_CHECK(!released_, "weights are saved while they are released");
+  const std::vector<Parameter>& parameters = weights_.parameters();
+  std::vector<TensorToWrite> tensors;
+  for (const Parameter& parameter : parameters) tensors.push_back({parameter.name, weights_.dtype(), parameter.shape});
+  return write_checkpoint({request.path, request.pattern, request.max_size}, tensors,
+                          [&](size_t index, const TensorSink& sink) { weights_.read(parameters[index], sink); });
 }
 
 void RunnerMemory::zero_weights() {

@@ -50,7 +50,7 @@ class RunnerMemory final : public ModelMemory {
   }
   Result<bool> commit_update(bool partial) override;
   bool drop_update() override;
-
+  Status save_weights(const SaveRequest& request) const override;
   void zero_weights() override;
   std::map<std::string, std::string> weight_checksums() const override;
 

@@ -14,7 +14,10 @@ ActiveRequest::~ActiveRequest() {
 }
 
 void ActiveRequest::set_weight_version(std::string_view version) {
-  headers_.emplace_back("X-Weight-Version", header_text(version));
+  // A longer one would be more than clients read of a header, and cost them the reply; it is in the body all the same.
+  constexpr size_t kMaxBytes = 2048;
+  std::string text = header_text(version.substr(0, kMaxBytes + 1));
+  if (text.size() <= kMaxBytes) headers_.emplace_back("X-Weight-Version", std::move(text));
 }
 
 void ActiveRequest::start(bool wait_for_admission) {

@@ -200,7 +200,8 @@ constexpr FlagSpec kTraining[] = {
     {"sleep-directory", kText, "$XDG_CACHE_HOME/unspool",
      "where a sleep of level 1 writes weights that are not those of the checkpoint; not a tmpfs"},
     {"sleep-level1-backing", kText, "file", "file, or memory: such weights stay where they are"},
-    {"weight-directory", kTexts, "anywhere", "directories that weights may be reloaded from, links resolved"},
+    {"weight-directory", kTexts, "anywhere",
+     "directories that weights may be reloaded from and saved to, links resolved"},
     {"unguarded-dev-routes", kSwitch, "false", "the development routes need no API key"},
     {"weight-transfer-config", kJson, "",
      "how new weights come: {\"backend\": \"ipc\"} by shared memory of this host, {\"backend\": \"gloo\"} by "

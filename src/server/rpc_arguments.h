@@ -1,42 +1,28 @@
-// The arguments of a worker's method, bound as Python binds them.
+// The arguments of a method that is called by /collective_rpc.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "json/json.h"
+#include "protocol/api_error.h"
 #include "protocol/control_request.h"
 #include "protocol/field_reader.h"
 
 namespace unspool {
 
-// Python's binding: by place or by name, each name once, and none that the method does not have.
+// Python's binding: by place or by name, each name once, and none that the method does not have. `request` and `names`
+// outlive it.
 class RpcArguments {
  public:
-  RpcArguments(const RpcRequest& request, std::span<const std::string_view> names) : request_(request), names_(names) {
-    if (request.args.size() > names.size()) {
-      fail(fmt::format("{}() takes {} arguments but {} were given", request.method, names.size(), request.args.size()));
-    }
-    for (const auto& [name, value] : request.kwargs.members()) {
-      const auto at = std::find(names.begin(), names.end(), name);
-      if (at == names.end()) {
-        fail(fmt::format("{}() got an unexpected keyword argument '{}'", request.method, name));
-      } else if (static_cast<size_t>(at - names.begin()) < request.args.size()) {
-        fail(fmt::format("{}() got multiple values for argument '{}'", request.method, name));
-      }
-    }
-  }
+  RpcArguments(const RpcRequest& request, std::span<const std::string_view> names);
 
   // Null where it was not given.
-  JsonValue get(std::string_view name) const {
-    const size_t place = static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
-    return place < request_.args.size() ? request_.args[place] : request_.kwargs[name];
-  }
+  JsonValue get(std::string_view name) const;
 
+  // Leaves `out` where nothing was given. coerce(value, loc, errors) is one of field_reader.h's.
   template <class T, class Coerce>
   void read(std::string_view name, T& out, Coerce coerce) {
     const JsonValue value = get(name);
@@ -46,9 +32,8 @@ class RpcArguments {
     if (!errors.empty() && !error_) error_ = errors.to_api_error();
   }
 
-  void fail(std::string message) {
-    if (!error_) error_ = framework_error(std::move(message));
-  }
+  // The first error stays.
+  void fail(std::string message);
   const MaybeError& error() const { return error_; }
 
  private:

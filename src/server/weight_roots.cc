@@ -1,6 +1,7 @@
 #include "server/weight_roots.h"
 
 #include <algorithm>
+#include <climits>
 #include <filesystem>
 #include <system_error>
 
@@ -25,6 +26,9 @@ bool is_below(const fs::path& path, const fs::path& root) {
 }  // namespace
 
 ApiResult<std::string> WeightRoots::resolve(const std::string& path, const std::string& field) const {
+  // The system would take what is before it for the path.
+  if (path.find('\0') != std::string::npos) return framework_error(field + " has a null character in it", field);
+  if (path.size() >= PATH_MAX) return framework_error(field + " is longer than a path can be", field);
   if (roots_.empty()) return path;
   std::vector<fs::path> roots;
   for (const std::string& root : roots_) roots.push_back(resolved(root));

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "protocol/control_reply.h"
+#include "protocol/field_reader.h"
 #include "server/rpc_arguments.h"
 
 namespace unspool {
@@ -42,6 +43,9 @@ const WorkerMethods::Method WorkerMethods::kMethods[] = {
     {"compute_weight_checksums", &WorkerMethods::compute_weight_checksums},
     {"check_weights_changed", &WorkerMethods::check_weights_changed},
     {"reset_weights", &WorkerMethods::reset_weights},
+    {"save_sharded_state", &WorkerMethods::save_sharded_state},
+    {"discard", &WorkerMethods::discard},
+    {"update_config", &WorkerMethods::update_config},
     {"get_supported_tasks", &WorkerMethods::get_supported_tasks},
     {"list_loras", &WorkerMethods::list_loras},
     {"report_device_id", &WorkerMethods::report_device_id},
@@ -62,6 +66,8 @@ const WorkerMethods::Method WorkerMethods::kMethods[] = {
     {"update_weights_ipc", &WorkerMethods::update_weights},
     {"update_weights_nccl", &WorkerMethods::update_over_nccl},
     {"skyrl_finish_weight_update", &WorkerMethods::finish_update},
+    {"profile", &WorkerMethods::profile},
+    {"get_model_inspection", &WorkerMethods::inspection},
     {"add_lora", &WorkerMethods::lora},
     {"remove_lora", &WorkerMethods::lora},
     {"pin_lora", &WorkerMethods::lora},
@@ -89,7 +95,7 @@ void WorkerMethods::reload_weights(const RpcRequest& request, RpcReply reply) co
   if (reload.weights_path.empty()) {
     reload.weights_path = served_.path;
   } else {
-    const auto path = roots_.resolve(reload.weights_path);
+    const auto path = roots_.resolve(reload.weights_path, "weights_path");
     if (!path.ok()) return reply(path.error());
     reload.weights_path = *path;
   }
@@ -142,6 +148,61 @@ void WorkerMethods::reset_weights(const RpcRequest&, RpcReply reply) const {
   control_.zero_weights(none(std::move(reply)));
 }
 
+void WorkerMethods::save_sharded_state(const RpcRequest& request, RpcReply reply) const {
+  static constexpr std::string_view kNames[] = {"path", "pattern", "max_size"};
+  RpcArguments arguments(request, kNames);
+  SaveRequest save;
+  int64_t max_size = 0;
+  arguments.read("path", save.path, kText);
+  arguments.read("pattern", save.pattern, kText);
+  arguments.read("max_size", max_size, [](const JsonValue& v, const std::string& loc, FieldErrors& e) {
+    return coerce_int(v, loc, e, {.ge = 1});
+  });
+  if (save.path.empty()) arguments.fail("save_sharded_state() needs 'path', a directory that the server can write to");
+  if (arguments.error()) return reply(*arguments.error());
+  const auto path = roots_.resolve(save.path, "path");
+  if (!path.ok()) return reply(path.error());
+  save.path = *path;
+  if (max_size > 0) save.max_size = static_cast<size_t>(max_size);
+  control_.save_weights(std::move(save), none(std::move(reply)));
+}
+
+// Of the cache only: whoever is to lose the weights says so with a sleep.
+void WorkerMethods::discard(const RpcRequest& request, RpcReply reply) const {
+  static constexpr std::string_view kNames[] = {"tags"};
+  RpcArguments arguments(request, kNames);
+  std::optional<std::vector<std::string>> tags;
+  arguments.read("tags", tags, kTexts);
+  if (tags != std::vector<std::string>{"kv_cache"}) {
+    arguments.fail("discard() takes the tags ['kv_cache']; weights are discarded by sleep(level=2)");
+  }
+  if (arguments.error()) return reply(*arguments.error());
+  control_.release_kv_cache_memory(none(std::move(reply)));
+}
+
+// Trainers that start the reference on dummy weights set the format back before they reload. Here there is one format,
+// so what asks for it changes nothing, and what asks for anything else is not pretended to.
+void WorkerMethods::update_config(const RpcRequest& request, RpcReply reply) const {
+  static constexpr std::string_view kNames[] = {"overrides"};
+  RpcArguments arguments(request, kNames);
+  const JsonValue overrides = arguments.get("overrides");
+  bool supported = overrides.is_object();
+  for (const auto& [config, fields] : overrides.members()) {
+    supported = supported && config == "load_config" && fields.is_object();
+    for (const auto& [name, value] : fields.members()) {
+      const std::string_view format = value.as_string().value_or("");
+      supported = supported && name == "load_format" && (format == "auto" || format == "hf" || format == "safetensors");
+    }
+  }
+  if (!supported) {
+    arguments.fail(
+        "update_config() takes {'load_config': {'load_format': 'auto'}}, as it always is; to load another directory "
+        "give it to reload_weights() as weights_path");
+  }
+  if (arguments.error()) return reply(*arguments.error());
+  reply(std::string("null"));
+}
+
 void WorkerMethods::get_supported_tasks(const RpcRequest&, RpcReply reply) const {
   reply(std::string(R"(["generate"])"));
 }
@@ -157,6 +218,17 @@ void WorkerMethods::report_device_id(const RpcRequest&, RpcReply reply) const {
 
 void WorkerMethods::nothing(const RpcRequest&, RpcReply reply) const {
   reply(std::string("null"));
+}
+
+void WorkerMethods::profile(const RpcRequest&, RpcReply reply) const {
+  reply(worker_error("Profiling is not enabled."));
+}
+
+// The reference's is a tree of PyTorch modules.
+void WorkerMethods::inspection(const RpcRequest&, RpcReply reply) const {
+  reply(
+      worker_error("There are no modules to inspect. /server_info has the configuration, and "
+                   "compute_weight_checksums the names of the weights."));
 }
 
 void WorkerMethods::lora(const RpcRequest&, RpcReply reply) const {

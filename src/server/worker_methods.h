@@ -35,6 +35,9 @@ class WorkerMethods {
   void compute_weight_checksums(const RpcRequest& request, RpcReply reply) const;
   void check_weights_changed(const RpcRequest& request, RpcReply reply) const;
   void reset_weights(const RpcRequest& request, RpcReply reply) const;
+  void save_sharded_state(const RpcRequest& request, RpcReply reply) const;
+  void discard(const RpcRequest& request, RpcReply reply) const;
+  void update_config(const RpcRequest& request, RpcReply reply) const;
   void get_supported_tasks(const RpcRequest& request, RpcReply reply) const;
   void list_loras(const RpcRequest& request, RpcReply reply) const;
   void report_device_id(const RpcRequest& request, RpcReply reply) const;
@@ -47,6 +50,8 @@ class WorkerMethods {
   void update_weights(const RpcRequest& request, RpcReply reply) const;
   void update_over_nccl(const RpcRequest& request, RpcReply reply) const;
   void finish_update(const RpcRequest& request, RpcReply reply) const;
+  void profile(const RpcRequest& request, RpcReply reply) const;
+  void inspection(const RpcRequest& request, RpcReply reply) const;
   void lora(const RpcRequest& request, RpcReply reply) const;
 
   EngineControl& control_;

@@ -18,7 +18,6 @@ namespace unspool {
 namespace {
 
 constexpr std::string_view kSingleFile = "model.safetensors";
-constexpr std::string_view kIndexFile = "model.safetensors.index.json";
 
 // Tensor name to file name, from the index.
 using WeightMap = std::map<std::string, std::string>;
@@ -36,11 +35,6 @@ Result<std::vector<std::string>> list_files(const std::string& dir) {
   return names;
 }
 
-// A shard lies in the directory itself: a name that could lead elsewhere is refused before anything is opened.
-bool is_plain_file_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
-}
-
 Result<WeightMap> read_index(const std::string& path) {
   UNSPOOL_ASSIGN(const std::string text, read_file(path));
   auto document = JsonDocument::parse(text);
@@ -50,7 +44,7 @@ Result<WeightMap> read_index(const std::string& path) {
   WeightMap files;
   for (const auto& [tensor, value] : weight_map.members()) {
     const std::optional<std::string_view> file = value.as_string();
-    if (!file || !is_plain_file_name(*file)) {
+    if (!file || !is_shard_name(*file)) {
       return invalid_argument(
           fmt::format("{}: weight_map: {}: expected the name of a file in the same directory, got {}", path,
                       quote_name(tensor), quote_name(value.dump())));
@@ -79,7 +73,7 @@ Result<std::string> pick_file(const std::string& dir, const std::vector<std::str
   if (!safetensors.empty()) {
     return invalid_argument(
         fmt::format("{}: {} safetensors files ({}, ...) and no {} that says what belongs to the model", dir,
-                    safetensors.size(), safetensors.front(), kIndexFile));
+                    safetensors.size(), safetensors.front(), kCheckpointIndex));
   }
   if (!others.empty()) {
     return invalid_argument(
@@ -87,7 +81,7 @@ Result<std::string> pick_file(const std::string& dir, const std::vector<std::str
                     "save_pretrained(..., safe_serialization=True)",
                     dir, others.front()));
   }
-  return not_found(fmt::format("{}: no weights: expected {} or {}", dir, kSingleFile, kIndexFile));
+  return not_found(fmt::format("{}: no weights: expected {} or {}", dir, kSingleFile, kCheckpointIndex));
 }
 
 // What the index and the shards say of each other must be the same. `location` gives the file a tensor was found in, or
@@ -113,23 +107,27 @@ Status check_index(const std::string& path, const WeightMap& weight_map, const s
 
 }  // namespace
 
+bool is_shard_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
 Result<Checkpoint> Checkpoint::open(const std::string& dir) {
   Checkpoint checkpoint;
   checkpoint.dir_ = dir;
   UNSPOOL_ASSIGN(const std::vector<std::string> names, list_files(dir));
   const auto has = [&](std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); };
-  const std::string index_path = dir + "/" + std::string(kIndexFile);
+  const std::string index_path = dir + "/" + std::string(kCheckpointIndex);
 
   WeightMap weight_map;
   std::set<std::string> files;
-  if (has(kIndexFile)) {
+  if (has(kCheckpointIndex)) {
     UNSPOOL_ASSIGN(weight_map, read_index(index_path));
     for (const auto& [tensor, file] : weight_map) files.insert(file);
     if (has(kSingleFile) && !files.contains(std::string(kSingleFile))) {
       return invalid_argument(
           fmt::format("{}: both {} and {}, which does not name it: one of them is left over from another "
                       "save",
-                      dir, kSingleFile, kIndexFile));
+                      dir, kSingleFile, kCheckpointIndex));
     }
   } else {
     UNSPOOL_ASSIGN(std::string file, pick_file(dir, names));

@@ -14,6 +14,11 @@ namespace unspool {
 
 using CheckpointTensor = SafetensorsTensor;
 
+// Says which shard has which tensor.
+inline constexpr std::string_view kCheckpointIndex = "model.safetensors.index.json";
+// A shard lies in the checkpoint's directory itself: a name that could lead elsewhere is none.
+bool is_shard_name(std::string_view name);
+
 class Checkpoint {
  public:
   // `dir` holds model.safetensors.index.json with the shards it names, or model.safetensors, or exactly one other

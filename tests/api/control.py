@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import struct
 import threading
 import time
 
@@ -104,17 +103,49 @@ def until(condition, timeout_s, what):
         time.sleep(0.005)
 
 
-def change_weights(model, folder, mask=0x08):
-    """A copy of a model whose bfloat16 weights differ in one bit of the mantissa each; the folder."""
+def read_tensors(path):
+    """{name: (dtype, shape, bytes)} of a safetensors file."""
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, tensor in header.items():
+        begin, end = (start + offset for offset in tensor["data_offsets"])
+        tensors[name] = (tensor["dtype"], tensor["shape"], data[begin:end])
+    return tensors
+
+
+def write_tensors(path, tensors):
+    header, data = {}, b""
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+# Of each element, the byte with the upper bits of the mantissa.
+MANTISSA = {"BF16": (0, 2, 0x08), "F16": (0, 2, 0x40), "F32": (2, 4, 0x08)}
+
+
+def change_weights(model, folder, edit=None):
+    """A copy of a model whose weights differ in one bit of the mantissa each, or as edit(tensors) has it; the folder."""
     shutil.copytree(model, folder)
     for path in folder.glob("*.safetensors"):
-        data = bytearray(path.read_bytes())
-        (header_bytes,) = struct.unpack("<Q", data[:8])
-        for name, tensor in json.loads(data[8 : 8 + header_bytes]).items():
-            if name == "__metadata__":
-                continue
-            assert tensor["dtype"] == "BF16", name
-            begin, end = (8 + header_bytes + offset for offset in tensor["data_offsets"])
-            data[begin:end:2] = bytes(byte ^ mask for byte in data[begin:end:2])
-        path.write_bytes(data)
+        tensors = read_tensors(path)
+        if edit:
+            edit(tensors)
+        else:
+            tensors = {
+                name: (dtype, shape, flipped(content, *MANTISSA[dtype]))
+                for name, (dtype, shape, content) in tensors.items()
+            }
+        write_tensors(path, tensors)
     return folder
+
+
+def flipped(content, first, step, mask):
+    data = bytearray(content)
+    data[first::step] = bytes(byte ^ mask for byte in data[first::step])
+    return bytes(data)

@@ -1,11 +1,12 @@
 """Where the development routes are, who may use them, and what they say of the server."""
 
+import itertools
 import subprocess
 
 import pytest
 
 from api.control import DEV, get, post, refusal, rpc
-from harness.client import request
+from harness.client import exchange, request
 
 PATHS = {
     "POST": [
@@ -65,6 +66,22 @@ def test_api_key(own_server, tiny, unguarded):
     assert request(server, "GET", "/v1/models")[0] == 401
     post_with_key = {"Authorization": "Bearer secret"}
     assert request(server, "POST", "/wake_up", headers=post_with_key)[0] == 200
+
+
+SPELLINGS = ["{}", "/{}", "{}/", "/.{}", "/v1/..{}", "/health/..{}", "/metrics{}", "{}%2f", "{}%00", "{};x"]
+SPELLINGS += ["{}?api_key=secret", "http://127.0.0.1{}"]
+WRONG_KEYS = ["", "Authorization: Bearer secreT\r\n", "Authorization: secret\r\n", "X-Api-Key: secret\r\n"]
+
+
+def test_no_spelling_gets_around_the_key(own_server, tiny):
+    server = own_server(tiny, "--api-key", "secret", env=DEV)
+    for path in ("/pause", "/sleep", "/collective_rpc"):
+        names = [spelling.format(path) for spelling in SPELLINGS] + [path.upper(), path.replace("e", "%65")]
+        for name, method, key in itertools.product(names, ("POST", "PUT", "GET", "HEAD", "OPTIONS"), WRONG_KEYS):
+            head = f"{method} {name} HTTP/1.1\r\nHost: x\r\n{key}Content-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+            assert int(exchange(server, head.encode()).split()[1]) >= 400, f"{method} {name} {key}"
+    key = {"Authorization": "Bearer secret"}
+    assert request(server, "GET", "/is_paused", headers=key)[2] == {"is_paused": False}
 
 
 @pytest.fixture(scope="module")

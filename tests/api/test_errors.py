@@ -2,11 +2,10 @@
 
 import http.client
 import json
-import socket
 
 import pytest
 
-from harness.client import complete, refused, request
+from harness.client import complete, exchange, refused, request
 
 BODY = {"prompt": [1, 2, 3], "max_tokens": 2}
 
@@ -130,13 +129,6 @@ class TestApiKey:
         for value in ("Bearer first", "bearer second"):
             status, _, _ = request(locked, "POST", "/v1/completions", {"model": "m", **BODY}, {"Authorization": value})
             assert status == 200
-
-
-def exchange(server, data, timeout_s=10):
-    """The first line that comes back for raw bytes."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=timeout_s) as connection:
-        connection.sendall(data)
-        return connection.makefile("rb").readline().decode().strip()
 
 
 @pytest.mark.short

@@ -24,8 +24,8 @@ ALLOWED = {200, 409, 503}
 
 
 class Hammer:
-    def __init__(self, server, checkpoints, seconds, patience):
-        self.server, self.checkpoints = server, checkpoints
+    def __init__(self, server, checkpoints, saved, seconds, patience):
+        self.server, self.checkpoints, self.saved = server, checkpoints, saved
         self.deadline = time.monotonic() + seconds
         self.timeout_s = 120 * patience
         self.counts, self.faults = {}, []
@@ -54,6 +54,8 @@ class Hammer:
         elif choice == 9:
             flag = rng.choice(["true", "false"])
             self.command(f"/reset_prefix_cache?reset_running_requests={flag}")
+        elif choice == 10 and rng.random() < 0.1:
+            self.command("/collective_rpc", {"method": "save_sharded_state", "kwargs": {"path": str(self.saved)}})
         elif choice == 10:
             path = str(rng.choice(self.checkpoints))
             self.command("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": path}})
@@ -146,9 +148,10 @@ def test_hammer(own_server, tiny, tmp_path, patience, sanitized, report):
     expected_other = greedy(cold)
     assert cold.stop() == 0
 
-    Hammer(server, [tiny, other], min(seconds / 6, 5), patience).run()
+    rpc(server, "save_sharded_state", path=str(tmp_path / "saved"))
+    Hammer(server, [tiny, other], tmp_path / "saved", min(seconds / 6, 5), patience).run()
     before_kb = awake_kb(server)
-    hammer = Hammer(server, [tiny, other], seconds, patience)
+    hammer = Hammer(server, [tiny, other], tmp_path / "saved", seconds, patience)
     hammer.run()
     server.wait_until_idle(30 * patience)
     assert get(server, "/is_sleeping") == {"is_sleeping": False}
@@ -160,4 +163,8 @@ def test_hammer(own_server, tiny, tmp_path, patience, sanitized, report):
         rpc(server, "reload_weights", weights_path=str(path))
         post(server, "/reset_prefix_cache")
         assert_same_answer(answer, greedy(server), "after the hammer")
+    # What was saved last is one of the two, and whole.
+    rpc(server, "reload_weights", weights_path=str(tmp_path / "saved"))
+    saved = greedy(server)["choices"]
+    assert saved in (expected["choices"], expected_other["choices"])
     complete(server, prompt=[5], max_tokens=1)

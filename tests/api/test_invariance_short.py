@@ -25,3 +25,18 @@ def test_together_as_alone(serve, pool_of, name):
     together = complete_many(serve(TINY_LLAMA.folder, *FLAGS[name], *more), BODIES)
     for index, (expected, answer) in enumerate(zip(alone, together, strict=True)):
         assert_same_answer(expected, answer, f"request {index}, {name}")
+
+
+@pytest.mark.short
+def test_a_seed_whatever_its_neighbours(serve):
+    """Beside others with a seed, without one, many, and in any slot; and two of one seed agree."""
+    server = serve(TINY_LLAMA.folder)
+    seeded = {**BODIES[0], "prompt": [5, 6, 7], "temperature": 1.0, "seed": 42, "max_tokens": 24}
+    free = {key: value for key, value in seeded.items() if key != "seed"}
+    (alone,) = complete_many(server, [seeded])
+    crowds = [[seeded, free]] * 5 + [[free, seeded], [{**free, "seed": 7}, seeded], [seeded, seeded]]
+    crowds += [[*[free] * slot, seeded, *[free] * (32 - slot)] for slot in (0, 15, 32)]
+    for bodies in crowds:
+        for body, answer in zip(bodies, complete_many(server, bodies), strict=True):
+            if body is seeded:
+                assert_same_answer(alone, answer, f"among {len(bodies)}")

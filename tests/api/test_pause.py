@@ -122,7 +122,7 @@ def test_abort_all(server, patience):
 
 @pytest.mark.short
 def test_a_reset_says_whether_it_did(server, patience):
-    """B02: a cache that requests hold is not reset, and the answer says so."""
+    """A cache that requests hold is not reset, and the answer says so."""
     prompt = list(range(5, 105))
 
     def cached_tokens():
@@ -146,6 +146,36 @@ def test_a_reset_says_whether_it_did(server, patience):
     assert cached_tokens() == before
     stream.wait(60 * patience)
     assert stream.token_ids() == [t for chunk in whole for c in chunk["choices"] for t in c["token_ids"]]
+
+
+@pytest.mark.short
+def test_abort_reaches_everyone(own_server, tiny, pool_of, patience):
+    """Whole answers, streams and samples; running, waiting, preempted, and who is still sending."""
+    server = own_server(tiny, *pool_of(tiny, 640), "--max-num-seqs", 4, "--max-model-len", 512, env=DEV)
+    late = raw_post(server, "/v1/completions", {"prompt": [5], "max_tokens": 4}, leave_out=1)
+    fields = {"max_tokens": 400, "ignore_eos": True}
+    asking = [Background(lambda n=n: complete(server, prompt=[5, 6], n=n, **fields)) for n in [1, 4] * 4]
+    streams = [Stream(server, "/v1/completions", **fields) for _ in range(8)]
+    preemptions = server.metric("vllm:num_preemptions_total")
+    until(lambda: server.metric("vllm:num_preemptions_total") > preemptions, 30 * patience, "nothing is preempted")
+    started = time.monotonic()
+    post(server, "/pause?mode=abort")
+    answers = [one.wait(5 * patience) for one in asking]
+    for stream in streams:
+        stream.wait(5 * patience)
+    assert time.monotonic() - started < 1 * patience
+    ends = [choice["finish_reason"] for answer in answers for choice in answer["choices"]]
+    ends += [reason for stream in streams for reason in stream.finish_reasons()]
+    assert set(ends) <= {"abort", "length"} and "abort" in ends and len(ends) == 4 * 1 + 4 * 4 + 8
+    tokens = server.metric("vllm:generation_tokens_total")
+    late.sendall(b"}")
+    until(lambda: server.in_flight() == (0, 1), 5 * patience, "who was still sending does not wait")
+    post(server, "/pause?mode=abort&clear_cache=false")
+    assert server.metric("vllm:generation_tokens_total") == tokens
+    assert late.recv(1 << 16).startswith(b"HTTP/1.1 200 OK")
+    for _ in range(2):
+        post(server, "/resume")
+    complete(server, prompt=[5], max_tokens=1)
 
 
 def test_resume_names_what_sleeps(server):

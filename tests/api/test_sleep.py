@@ -1,12 +1,15 @@
 """Sleep and wake: memory that goes and comes back, in every order, and the bits afterwards."""
 
+import re
+import resource
+import shutil
 import time
 
 import pytest
 
 from api.control import DEV, Background, Stream, change_weights, get, greedy, post, refusal, reset, rpc, until
 from harness.bits import assert_same_answer
-from harness.client import raw_post, refused, request
+from harness.client import complete, raw_post, refused, request
 
 ASLEEP_KB = 100_000  # of SmolLM2, whose weights alone are 270 MB
 
@@ -44,6 +47,65 @@ def test_unknown_and_repeated_tags(server):
     assert post(server, "/wake_up?tags=weights&tags=kv_cache")["status"] == "awake"
     assert post(server, "/wake_up") == {"status": "awake", "tags": None}
     assert post(server, "/wake_up?tags=nope")["ignored"] == ["nope"]
+
+
+@pytest.mark.short
+@pytest.mark.parametrize(
+    ("before", "tags", "status", "asleep"),
+    [
+        ([], "tags=kv_cache", "awake", []),
+        (["/sleep?level=1"], "tags=scheduling", "sleeping", ["weights", "kv_cache"]),
+        (["/sleep?level=1"], "tags=weights,kv_cache", "sleeping", ["weights", "kv_cache"]),
+        (["/sleep?level=1"], "tags=", "sleeping", ["weights", "kv_cache"]),
+        (["/sleep?level=1"], "tags=kv_cache&tags=kv_cache", "sleeping", ["weights"]),
+        (["/sleep?level=1", "/sleep?level=2"], "tags=weights&tags=kv_cache", "awake", []),
+        (["/sleep?level=1", "/wake_up?tags=weights"], "tags=weights&tags=kv_cache", "awake", []),
+        (["/sleep?level=1", "/wake_up?tags=kv_cache"], "tags=weights&tags=kv_cache", "awake", []),
+        (["/sleep?level=1", "/wake_up?tags=kv_cache", "/sleep?level=2"], "tags=weights", "sleeping", ["kv_cache"]),
+        (["/sleep?level=1", "/wake_up?tags=weights", "/sleep?level=1"], "tags=kv_cache", "sleeping", ["weights"]),
+        (["/pause", "/release_kv_cache_memory"], "tags=weights&tags=kv_cache", "awake", []),
+        (["/pause", "/release_kv_cache_memory", "/sleep?level=1"], "", "awake", []),
+    ],
+)
+def test_wakes_in_every_order(server, before, tags, status, asleep):
+    expected = greedy(server)
+    for path in before:
+        post(server, path)
+    assert post(server, f"/wake_up?{tags}")["status"] == status
+    info = get(server, "/weight_info")
+    assert [tag for tag in ("weights", "kv_cache") if info[f"{tag}_asleep"]] == asleep
+    # Once all are awake the weights are those from before: no second sleep took them.
+    post(server, "/wake_up")
+    assert get(server, "/weight_info")["weights_discarded"] is False
+    assert_same_answer(expected, greedy(server), "after the wakes")
+
+
+@pytest.mark.short
+def test_metrics_follow(server):
+    def state():
+        names = ("awake", "weights_offloaded", "discard_all")
+        return [server.metric("vllm:engine_sleep_state", sleep_state=name) for name in names]
+
+    def operations(name):
+        return server.metric("vllm:sleep_mode_operation_duration_seconds_count", operation=name)
+
+    before = operations("sleep"), operations("wake"), operations("release_kv_cache_memory")
+    assert state() == [1, 0, 0]
+    for level, asleep in [(0, [0, 0, 0]), (1, [0, 1, 0]), (2, [0, 0, 1])]:
+        post(server, f"/sleep?level={level}")
+        assert state() == asleep
+        if level > 0:
+            post(server, "/wake_up?tags=weights")
+            assert state() == asleep, "half awake"
+        post(server, "/wake_up")
+        assert state() == [1, 0, 0]
+    rpc(server, "reload_weights")
+    post(server, "/pause")
+    post(server, "/release_kv_cache_memory")
+    post(server, "/wake_up")
+    assert (operations("sleep"), operations("wake")) == (before[0] + 3, before[1] + 6)
+    assert operations("release_kv_cache_memory") == before[2] + 1
+    assert server.metric("vllm:sleep_mode_operations_in_flight") == 0
 
 
 @pytest.mark.short
@@ -94,7 +156,7 @@ def test_sleep_while_streams_run(server, patience, level):
 
 @pytest.mark.short
 def test_level_2_without_a_reload_generates_nothing(server, patience):
-    """B06: a 503 that says what to do, until the weights are there."""
+    """A 503 that says what to do, until the weights are there."""
     expected = greedy(server)
     post(server, "/sleep?level=2")
     waiting = Background(lambda: greedy(server))
@@ -161,6 +223,49 @@ def test_updated_weights_survive_level_1(own_server, tiny, tmp_path, backing):
     assert not list((tmp_path / "sleep").glob("*")) if (tmp_path / "sleep").exists() else True
 
 
+def test_a_checkpoint_that_changed_while_its_weights_slept(own_server, tiny, tmp_path):
+    """In place it is a conflict, and nothing is generated from it; replaced by another, the old one is still there."""
+    folder = change_weights(tiny, tmp_path / "model")
+    path = folder / "model.safetensors"
+    server = own_server(folder, "--enable-sleep-mode", env=DEV)
+    expected = greedy(server)
+    post(server, "/sleep?level=1")
+    shutil.copy(tiny / "model.safetensors", tmp_path / "new")
+    (tmp_path / "new").replace(path)
+    post(server, "/wake_up")
+    assert_same_answer(expected, greedy(server), "of the file that was replaced")
+    rpc(server, "reload_weights")
+    expected = greedy(server)
+    post(server, "/sleep?level=1")
+    content = path.read_bytes()
+    path.write_bytes(content[:-2] + b"aa")
+    status, answer = refusal(server, "/wake_up")
+    assert status == 409 and "changed" in answer["error"]["message"]
+    assert get(server, "/is_sleeping") == {"is_sleeping": False}
+    assert get(server, "/weight_info")["weights_discarded"] is True
+    assert refused(server, prompt=[5], max_tokens=1)[0] == 503
+    path.write_bytes(content)
+    rpc(server, "reload_weights")
+    assert_same_answer(expected, greedy(server), "after the reload")
+
+
+def test_names_to_preserve(own_server, tiny, tmp_path):
+    flag = "--sleep-preserve-parameter-names"
+    server = own_server(tiny, "--enable-sleep-mode", flag, "*layernorm.weight", "model.[en]*", "draft.*", env=DEV)
+    before = rpc(server, "compute_weight_checksums")[0]
+    post(server, "/sleep?level=2")
+    post(server, "/wake_up")
+    after = rpc(server, "compute_weight_checksums")[0]
+    kept = {name.rpartition(":")[2] for name in before if before[name] == after[name]}
+    assert {"model.embed_tokens.weight", "model.norm.weight"} < kept
+    assert all("layernorm" in name or name.startswith(("model.e", "model.n")) for name in kept)
+    server = own_server(tiny, "--enable-sleep-mode", flag, "model.norm.weight", "nothing.*", env=DEV)
+    status, answer = refusal(server, "/sleep?level=2")
+    assert status == 500 and "nothing.*" in answer["error"]["message"]
+    assert get(server, "/is_paused") == {"is_paused": False}
+    complete(server, prompt=[5], max_tokens=1)
+
+
 def test_without_the_flag_nothing_is_freed(serve, tiny):
     server = serve(tiny, env=DEV)
     expected = greedy(server)
@@ -220,8 +325,19 @@ class TestMemory:
             f"sleep {sleep_s * 1e3:.0f} ms, wake {wake_s * 1e3:.0f} ms"
         )
         log = server.log()
-        for line in ("Sleep mode freed", "seconds to fall asleep", "seconds to wake up tags"):
+        for line in (
+            "setting pause state to PAUSED_NEW",
+            "CuMemAllocator: sleep freed",
+            "seconds to fall asleep.",
+            "wake up the engine with tags: None",
+            "seconds to wake up tags ['weights', 'kv_cache'].",
+        ):
             assert line in log
+        freed, used = re.search(
+            r"Sleep mode freed ([\d.]+) GiB memory, ([\d.]+) GiB memory is still in use\.", log
+        ).groups()
+        assert float(freed) == pytest.approx((awake_kb - asleep_kb) / 2**20, abs=0.02)
+        assert float(used) == pytest.approx(asleep_kb / 2**20, abs=0.02)
 
     def test_cycles_leave_no_growth(self, server):
         expected = greedy(server)
@@ -234,6 +350,30 @@ class TestMemory:
             assert_same_answer(expected, greedy(server), f"cycle {cycle}")
             sizes.append(server.rss_kb())
         assert max(sizes[-4:]) < 1.05 * max(sizes[2:6])
+
+    @pytest.mark.parametrize("level", [1, 2])
+    def test_a_wake_without_memory(self, server, level):
+        """It says so, leaves asleep what was asleep, and may be tried again."""
+        expected = greedy(server)
+        awake_kb = server.rss_kb()
+        post(server, f"/sleep?level={level}")
+        limits = resource.prlimit(server.pid, resource.RLIMIT_AS)
+        for tags in ("", "?tags=weights"):
+            asleep_kb = server.rss_kb()
+            little = server.address_space_kb() * 1024 + (32 << 20)
+            resource.prlimit(server.pid, resource.RLIMIT_AS, (little, limits[1]))
+            status, answer = refusal(server, f"/wake_up{tags}")
+            resource.prlimit(server.pid, resource.RLIMIT_AS, limits)
+            assert status == 500 and "memory" in answer["error"]["message"], answer
+            assert get(server, "/is_sleeping") == {"is_sleeping": True}
+            info = get(server, "/weight_info")
+            assert info["weights_asleep"] and info["kv_cache_asleep"]
+            assert server.rss_kb() < asleep_kb + 20_000
+        assert post(server, "/wake_up")["status"] == "awake"
+        if level == 2:
+            rpc(server, "reload_weights")
+        assert_same_answer(expected, greedy(server), "after a wake that failed at first")
+        assert server.rss_kb() < 1.05 * awake_kb
 
     @pytest.mark.nightly
     def test_a_hundred_cycles(self, server):

@@ -119,10 +119,17 @@ def stream(server, body=None, path="/v1/completions", **fields):
     return stream_many(server, [{**(body or {}), **fields}], path)[0]
 
 
-def raw_post(server, path, body):
-    """A connected socket on which the request has been sent; the caller reads or closes it."""
+def raw_post(server, path, body, leave_out=0):
+    """A connected socket on which the request has been sent, but for its last bytes; the caller reads or closes it."""
     data = json.dumps({"model": server.model_name, **body}).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=30)
-    connection.sendall(head.encode() + data)
+    connection.sendall(head.encode() + data[: len(data) - leave_out])
     return connection
+
+
+def exchange(server, data, timeout_s=10):
+    """The first line that comes back for raw bytes."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=timeout_s) as connection:
+        connection.sendall(data)
+        return connection.makefile("rb").readline().decode().strip()

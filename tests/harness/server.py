@@ -99,7 +99,13 @@ class Server:
     # What the system says.
 
     def rss_kb(self):
-        return int(re.search(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)[1])
+        return self._status_kb("VmRSS")
+
+    def address_space_kb(self):
+        return self._status_kb("VmSize")
+
+    def _status_kb(self, field):
+        return int(re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)[1])
 
     def num_fds(self):
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))

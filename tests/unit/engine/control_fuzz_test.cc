@@ -51,7 +51,7 @@ class ControlFuzz : public ::testing::TestWithParam<int> {
 
   // Every one is to be answered once.
   void random_command(ControlHarness& h) {
-    const char* paths[] = {"", "a", "b", "a", "missing", "broken", "throws"};
+    const char* paths[] = {"", "a", "b", "undefined", "missing", "broken", "throws"};
     answers_.push_back(0);
     const auto callback = [this, index = answers_.size() - 1](const auto&) { ++answers_[index]; };
     switch (below(14)) {

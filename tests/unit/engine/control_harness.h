@@ -130,6 +130,11 @@ class ControlHarness {
     control.zero_weights(answer.callback());
     return answer;
   }
+  DoneAnswer save_weights(const std::string& path = "to") {
+    DoneAnswer answer;
+    control.save_weights({.path = path, .max_size = {}}, answer.callback());
+    return answer;
+  }
   void settle() { control.settle(); }
 
   FakeExecutor executor;

@@ -129,6 +129,8 @@ Reply issue(ControlHarness& h, Command command, Outcome outcome, Record& request
       return reply_of(h.checksums());
     case Command::kZeroWeights:
       return reply_of(h.zero_weights());
+    case Command::kSaveWeights:
+      return reply_of(h.save_weights());
     case Command::kRequest:
       break;
   }

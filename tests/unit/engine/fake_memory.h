@@ -71,6 +71,10 @@ class FakeMemory final : public ModelMemory {
     EXPECT_FALSE(weights_released);
     if (request.weights_path == "missing") return not_found("no such directory");
     if (request.weights_path == "broken") return invalid_argument("a tensor has the wrong shape");
+    if (request.weights_path == "undefined") {
+      executor_.weights = kPoison;
+      return internal_error("the checkpoint changed while it was read");
+    }
     if (request.weights_path == "throws") {
       executor_.weights = kPoison;
       throw std::runtime_error("half-way");
@@ -78,6 +82,7 @@ class FakeMemory final : public ModelMemory {
     executor_.weights = weights_of(request.weights_path);
     return {};
   }
+<<<<<<< HEAD
   Status begin_update(uint64_t session) override {
     EXPECT_FALSE(weights_released);
     EXPECT_FALSE(update.has_value()) << "a session within another";
@@ -103,6 +108,13 @@ class FakeMemory final : public ModelMemory {
     return in_place;
   }
 
+=======
+  Status save_weights(const SaveRequest&) const override {
+    EXPECT_FALSE(weights_released);
+    EXPECT_NE(executor_.weights, kPoison) << "a save of weights that nobody loaded";
+    return {};
+  }
+>>>>>>> main
   void zero_weights() override {
     EXPECT_FALSE(weights_released);
     executor_.weights = 1;

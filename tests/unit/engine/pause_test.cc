@@ -249,16 +249,18 @@ TEST(Reload, UnderTrafficLeavesNoStalePrefix) {
   EXPECT_EQ(h.checksums().value().at("w"), std::to_string(FakeMemory::weights_of("a")));
 }
 
-TEST(Reload, WhatThrowsHalfWayCountsAsDiscarded) {
-  ControlHarness h;
-  Record running;
-  h.add(running, long_request());
-  h.step(4);
-  EXPECT_EQ(h.reload("throws").error_kind(), ErrorKind::kInternal);
-  EXPECT_EQ(h.situation(), Situation::kDiscarded);
-  EXPECT_TRUE(h.reload().ok());
-  h.run();
-  EXPECT_TRUE(running.finished());
+TEST(Reload, WhatFailsHalfWayCountsAsDiscarded) {
+  for (const char* path : {"throws", "undefined"}) {
+    ControlHarness h;
+    Record running;
+    h.add(running, long_request());
+    h.step(4);
+    EXPECT_EQ(h.reload(path).error_kind(), ErrorKind::kInternal);
+    EXPECT_EQ(h.situation(), Situation::kDiscarded);
+    EXPECT_TRUE(h.reload().ok());
+    h.run();
+    EXPECT_TRUE(running.finished());
+  }
 }
 
 TEST(Abort, CountsAsTheRouteDoes) {

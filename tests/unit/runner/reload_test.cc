@@ -122,6 +122,20 @@ TEST_P(ReloadTest, ZeroedWeightsAreZeros) {
   }
 }
 
+TEST_P(ReloadTest, WhatIsSavedIsWhatIsServed) {
+  Sleeper sleeper(original(), options());
+  ASSERT_TRUE(sleeper.memory().reload_weights({.weights_path = other_.path()}).ok());
+  const std::vector<float> served = sleeper.logits();
+  const auto checksums = sleeper.memory().weight_checksums();
+  const TempDir to;
+  const Status saved = sleeper.memory().save_weights({.path = to.path(), .max_size = 5000});
+  ASSERT_TRUE(saved.ok()) << saved.error().message;
+  ASSERT_TRUE(sleeper.memory().reload_weights({.weights_path = original()}).ok());
+  ASSERT_TRUE(sleeper.memory().reload_weights({.weights_path = to.path()}).ok());
+  EXPECT_TRUE(same_bits(sleeper.logits(), served));
+  EXPECT_EQ(sleeper.memory().weight_checksums(), checksums);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, ReloadTest,
                          testing::Values("llama-gqa-tied", "qwen2-untied", "qwen3-tied", "llama-bias"),
                          [](const auto& info) {

@@ -62,6 +62,9 @@ class FakeControl final : public EngineControl {
     calls.emplace_back("checksums");
     answer(reply, std::map(checksums));
   }
+  void save_weights(SaveRequest request, DoneCallback reply) override {
+    note(fmt::format("save '{}' '{}' {}", request.path, request.pattern, request.max_size.value_or(0)), reply);
+  }
   void zero_weights(DoneCallback reply) override { note("zero", reply); }
   void start_weight_update(ControlCallback<uint64_t> reply) override {
     calls.emplace_back("start");

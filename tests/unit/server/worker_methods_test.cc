@@ -28,12 +28,18 @@ TEST(CollectiveRpc, MethodsReachTheEngine) {
            R"({"method":"check_health","args":[],"kwargs":{}})",
            R"({"method":"synchronize_device"})",
            R"({"method":"reset_mm_cache"})",
+           R"({"method":"save_sharded_state","args":["/s"]})",
+           R"({"method":"save_sharded_state","kwargs":{"path":"/s","pattern":"p-{part}.safetensors","max_size":"9"}})",
+           R"({"method":"discard","args":[["kv_cache"]]})",
+           R"({"method":"update_config","args":[{"load_config":{"load_format":"auto"}}]})",
        }) {
     EXPECT_EQ(server.rpc(body), R"(200 {"results":[null]})") << body;
   }
   EXPECT_EQ(server.control.calls,
             (Calls{"reload '" UNSPOOL_TEST_DATA "/models/llama-gqa-tied' true", "reload '/d' false", "reload '/d' true",
-                   "sleep 2 0", "sleep 0 0", "wake all", "wake weights", "zero"}));
+                   "sleep 2 0", "sleep 0 0", "wake all", "wake weights", "zero",
+                   "save '/s' 'model-rank-{rank}-part-{part}.safetensors' 0", "save '/s' 'p-{part}.safetensors' 9",
+                   "release_kv_cache"}));
 }
 
 TEST(CollectiveRpc, Results) {
@@ -65,12 +71,33 @@ TEST(CollectiveRpc, WeightsThatChanged) {
 
 TEST(CollectiveRpc, Refusals) {
   DevServer server;
-  for (const char* body :
-       {"{", "[]", "7", "{}", R"({"method":""})", R"({"method":7})", R"({"method":"sleep","args":2})",
-        R"({"method":"sleep","kwargs":[]})", R"({"method":"sleep","args":[3]})", R"({"method":"sleep","args":[1,2]})",
-        R"({"method":"sleep","kwargs":{"depth":1}})", R"({"method":"sleep","args":[1],"kwargs":{"level":1}})",
-        R"({"method":"wake_up","args":["weights"]})", R"({"method":"reload_weights","args":[[1]]})",
-        R"({"method":"reload_weights","kwargs":{"weights_path":7}})"}) {
+  for (const char* body : {"{",
+                           "[]",
+                           "7",
+                           "{}",
+                           R"({"method":""})",
+                           R"({"method":7})",
+                           R"({"method":"sleep","args":2})",
+                           R"({"method":"sleep","kwargs":[]})",
+                           R"({"method":"sleep","args":[3]})",
+                           R"({"method":"sleep","args":[1,2]})",
+                           R"({"method":"sleep","kwargs":{"depth":1}})",
+                           R"({"method":"sleep","args":[1],"kwargs":{"level":1}})",
+                           R"({"method":"wake_up","args":["weights"]})",
+                           R"({"method":"reload_weights","args":[[1]]})",
+                           R"({"method":"reload_weights","kwargs":{"weights_path":7}})",
+                           R"({"method":"reload_weights","kwargs":{"weights_path":"/d\u0000"}})",
+                           R"({"method":"save_sharded_state"})",
+                           R"({"method":"save_sharded_state","args":[""]})",
+                           R"({"method":"save_sharded_state","args":["/s",7]})",
+                           R"({"method":"save_sharded_state","args":["/s",null,0]})",
+                           R"({"method":"save_sharded_state","args":["/s",null,"x"]})",
+                           R"({"method":"discard"})",
+                           R"({"method":"discard","args":[["weights"]]})",
+                           R"({"method":"discard","args":[["kv_cache","weights"]]})",
+                           R"({"method":"update_config"})",
+                           R"({"method":"update_config","args":[{"load_config":{"load_format":"dummy"}}]})",
+                           R"({"method":"update_config","args":[{"model_config":{"model":"/d"}}]})"}) {
     EXPECT_TRUE(server.rpc(body).starts_with("400 ")) << body << ": " << server.rpc(body);
   }
   EXPECT_NE(
@@ -82,7 +109,9 @@ TEST(CollectiveRpc, Refusals) {
             R"(object has no attribute 'nope'', please check the stack trace above for the root cause",)"
             R"("type":"InternalServerError","param":null,"code":500}})");
   EXPECT_TRUE(server.rpc(R"({"method":"start_weight_update"})").starts_with("500 "));
-  EXPECT_TRUE(server.rpc(R"({"method":"add_lora"})").starts_with("500 "));
+  for (const char* body :
+       {R"({"method":"add_lora"})", R"({"method":"profile"})", R"({"method":"get_model_inspection"})"})
+    EXPECT_TRUE(server.rpc(body).starts_with("500 ")) << body;
   EXPECT_EQ(server.control.calls, Calls{});
   server.control.error = not_found("there is no such directory");
   EXPECT_TRUE(server.rpc(R"({"method":"reload_weights","args":[null,"/d"]})").starts_with("404 "));
@@ -102,7 +131,7 @@ class WeightRootsTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(top_); }
   bool allows(const std::string& path, const std::string& root = "in") const {
-    return WeightRoots({(top_ / root).string()}).resolve((top_ / path).string()).ok();
+    return WeightRoots({(top_ / root).string()}).resolve((top_ / path).string(), "path").ok();
   }
   const fs::path top_ = fs::path(::testing::TempDir()) / "weight_roots_test";
 };
@@ -116,8 +145,10 @@ TEST_F(WeightRootsTest, OnlyBelowTheRoots) {
   for (const char* path : {"out/model", "in/../out/model", "in/escape/model", "inside-out", "in/linked", "missing"}) {
     EXPECT_FALSE(allows(path)) << path;
   }
-  EXPECT_FALSE(WeightRoots({(top_ / "in").string()}).resolve("").ok());
-  EXPECT_TRUE(WeightRoots().resolve("/anywhere").ok());
+  EXPECT_FALSE(WeightRoots({(top_ / "in").string()}).resolve("", "path").ok());
+  EXPECT_TRUE(WeightRoots().resolve("/anywhere", "path").ok());
+  EXPECT_FALSE(allows(std::string("in/model\0", 9)));
+  EXPECT_FALSE(WeightRoots().resolve(std::string("/any\0where", 10), "path").ok());
 }
 
 TEST_F(WeightRootsTest, TheEngineGetsWhatWasChecked) {
@@ -129,6 +160,8 @@ TEST_F(WeightRootsTest, TheEngineGetsWhatWasChecked) {
   EXPECT_TRUE(reload("out/model").starts_with("403 "));
   EXPECT_TRUE(reload("alias/model").starts_with("200 "));
   EXPECT_TRUE(server.rpc(R"({"method":"reload_weights"})").starts_with("200 ")) << "the served checkpoint";
+  EXPECT_TRUE(server.rpc(fmt::format(R"({{"method":"save_sharded_state","args":["{}"]}})", (top_ / "out/new").string()))
+                  .starts_with("403 "));
   const std::string real = fs::canonical(top_ / "in/model").string();
   EXPECT_EQ(server.control.calls, (Calls{fmt::format("reload '{}' true", real),
                                          "reload '" UNSPOOL_TEST_DATA "/models/llama-gqa-tied' true"}));

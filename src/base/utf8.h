@@ -1,4 +1,4 @@
-// The one UTF-8 question that JSON asks.
+// The one UTF-8 question that JSON and the log ask.
 #pragma once
 
 #include <cstddef>
