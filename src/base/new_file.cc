@@ -46,7 +46,7 @@ Status NewFile::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return error("cannot write");
+    if (written <= 0) return error("cannot write");
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
   return {};

@@ -1,8 +1,10 @@
 #include "weights/checkpoint_writer.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -154,6 +156,7 @@ std::string index_of(std::span<const TensorToWrite> tensors, const std::vector<S
 Status prepare(const std::string& directory, const std::vector<Shard>& shards) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
+  if (!error && ::access(directory.c_str(), W_OK | X_OK) != 0) error.assign(errno, std::generic_category());
   const auto faulty = [&] {
     return invalid_argument(fmt::format("path: cannot use {}: {}", quote_name(directory), error.message()), "path");
   };

@@ -72,7 +72,7 @@ def test_a_prompt_seen_before_the_update(server, other, cold):
 
 
 @pytest.mark.short
-def test_a_prefill_that_is_in_flight(server, other, cold, patience):
+def test_a_prefill_that_is_in_flight(server, other, cold, patience, sanitized):
     """Its blocks are of mixed weights. A prefill counts at its end, so one that has not was in the middle."""
     middles = 0
     for attempt in range(40):
@@ -88,12 +88,11 @@ def test_a_prefill_that_is_in_flight(server, other, cold, patience):
         again = greedy(server, prompt, 2)
         assert cached_tokens(again) == 0
         assert_same_answer(greedy(cold, prompt, 2), again, "after an update in the middle of a prefill")
-        if middles == 3:
+        if middles == (1 if sanitized else 3):
             break
     assert middles, "no reload met a prefill"
 
 
-@pytest.mark.short
 @pytest.mark.parametrize("clear", ["by the pause", "by a reset"])
 def test_kept_requests_are_computed_again(server, other, cold, patience, clear):
     """What was said stays said; what follows is what the new weights say to it, without a gap or a repeat."""
@@ -115,7 +114,6 @@ def test_kept_requests_are_computed_again(server, other, cold, patience, clear):
     assert tokens == said + choice["token_ids"]
 
 
-@pytest.mark.short
 def test_new_requests_after_updates_beside_a_kept_one(server, tiny, other, cold, patience):
     """Three updates, one request frozen over all of them: what shares its prefix is computed by the weights of now."""
     stream = Stream(server, max_tokens=1900, temperature=0)
@@ -135,7 +133,6 @@ def test_new_requests_after_updates_beside_a_kept_one(server, tiny, other, cold,
     assert len(stream.token_ids()) == 1900
 
 
-@pytest.mark.short
 def test_a_released_cache_without_prefix_caching(serve, tiny, patience):
     server = serve(tiny, *FLAGS, "--no-enable-prefix-caching", env=DEV)
     fields = {"max_tokens": 1900, "temperature": 0}
