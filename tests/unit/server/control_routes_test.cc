@@ -177,7 +177,7 @@ TEST(DevRoutes, TheListOfPathsIsTheRoutes) {
   std::set<std::string> paths;
   for (const auto& [route, handler] : server.routes) paths.insert(route.substr(route.find(' ') + 1));
   for (const std::string& path : paths) EXPECT_TRUE(is_dev_route(path)) << path;
-  EXPECT_EQ(paths.size(), 22u);
+  EXPECT_EQ(paths.size(), 25u);
   EXPECT_TRUE(is_dev_route("/server_info"));
   for (const char* other : {"/", "/pause/", "/v1/completions", "/inference/v1/abort_requests", "/tokenize"}) {
     EXPECT_FALSE(is_dev_route(other)) << other;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,6 +27,7 @@ class FakeControl final : public EngineControl {
   std::vector<ControlCallback<PauseReply>> pending;  // pauses that wait, where `hold_pauses`
   bool hold_pauses = false;
   uint64_t session = 0;
+  std::atomic<bool> dropped = false;  // a session was, by whoever runs beside the test
 
   void pause(PauseMode mode, bool clear_cache, ControlCallback<PauseReply> reply) override {
     constexpr const char* kNames[] = {"abort", "wait", "keep"};
@@ -68,15 +70,19 @@ class FakeControl final : public EngineControl {
   void zero_weights(DoneCallback reply) override { note("zero", reply); }
   void start_weight_update(ControlCallback<uint64_t> reply) override {
     calls.emplace_back("start");
+    now.update_open = !error;
     answer(reply, uint64_t{++session});
   }
   void hold_for_update(uint64_t of, DoneCallback reply) override { note(fmt::format("hold {}", of), reply); }
   void finish_weight_update(uint64_t of, bool partial, std::optional<std::string> version,
                             DoneCallback reply) override {
+    now.update_open &= error.has_value();
     note(fmt::format("finish {} {} {}", of, partial ? "partial" : "whole", version.value_or("-")), reply);
   }
   void drop_weight_update(uint64_t of, std::string why, DoneCallback reply) override {
+    now.update_open = false;
     note(fmt::format("drop {}: {}", of, why), reply);
+    dropped = true;
   }
   ControlStatus status() const override { return now; }
 
@@ -117,9 +123,11 @@ struct DevServer {
       routes[fmt::format("{} {}", method, path)] = std::move(handler);
     };
     add_control_routes(add, control);
+    const WeightRoots roots(std::move(weight_directories));
     add_weight_routes(add, control);
-    add_rpc_route(add, control, WeightRoots(std::move(weight_directories)),
-                  {UNSPOOL_TEST_DATA "/models/llama-gqa-tied"});
+    add_transfer_routes(add, control, nullptr, roots);
+    add_areal_routes(add, control, roots);
+    add_rpc_route(add, control, nullptr, roots, {UNSPOOL_TEST_DATA "/models/llama-gqa-tied"});
   }
 
   // `target` may have a query.
