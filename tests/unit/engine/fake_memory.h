@@ -82,7 +82,6 @@ class FakeMemory final : public ModelMemory {
     executor_.weights = weights_of(request.weights_path);
     return {};
   }
-<<<<<<< HEAD
   Status begin_update(uint64_t session) override {
     EXPECT_FALSE(weights_released);
     EXPECT_FALSE(update.has_value()) << "a session within another";
@@ -115,13 +114,11 @@ class FakeMemory final : public ModelMemory {
     return written_;
   }
 
-=======
   Status save_weights(const SaveRequest&) const override {
     EXPECT_FALSE(weights_released);
     EXPECT_NE(executor_.weights, kPoison) << "a save of weights that nobody loaded";
     return {};
   }
->>>>>>> main
   void zero_weights() override {
     EXPECT_FALSE(weights_released);
     executor_.weights = 1;
