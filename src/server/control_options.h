@@ -22,7 +22,7 @@ struct ControlOptions {
   std::string sleep_directory;  // empty: the default
   bool level1_in_memory = false;
   std::vector<std::string> weight_directories;  // empty: anywhere
-  std::string weight_transfer_backend;  // empty: none
+  std::string weight_transfer_backend;          // empty: none
   WeightUpdateMode weight_update_mode = WeightUpdateMode::kDoubleBuffer;
   // Asked for with rl_config, and always so: to be logged.
   std::vector<std::string> always_so;
