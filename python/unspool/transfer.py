@@ -36,6 +36,8 @@ from typing import Any
 
 # Between two lines that say how far a transfer is; each wakes a thread of the engine.
 PROGRESS_INTERVAL_S = 0.01
+# Between two attempts to reach a store that its trainer is about to open.
+CONNECT_INTERVAL_S = 0.1
 # What torch may take beyond a timeout to report it. Past that the process gives up and dies.
 GRACE_S = 2.0
 
@@ -101,6 +103,19 @@ def watchdog(engine: Engine, timeout_s: float, what: str):
         timer.cancel()
 
 
+def wait_for_listener(host: str, port: int, deadline: float) -> None:
+    """Torch would go on trying beyond its timeout, and say less."""
+    while True:
+        try:
+            left = max(0.001, deadline - time.monotonic())
+            socket.create_connection((host, port), left).close()
+            return
+        except OSError as error:
+            if time.monotonic() + CONNECT_INTERVAL_S >= deadline:
+                raise TimeoutError(f"no store at {host}:{port}: {error}") from None
+        time.sleep(CONNECT_INTERVAL_S)
+
+
 class Receiver:
     def __init__(self, engine: Engine, memory_fd: int):
         self._engine = engine
@@ -118,7 +133,9 @@ class Receiver:
         self._group = self._store = None
         host, port, timeout_s = command["master_address"], command["master_port"], command["timeout_s"]
         deadline = time.monotonic() + timeout_s
-        self._store = TCPStore(host, port, command["world_size"], False, timedelta(seconds=timeout_s))
+        wait_for_listener(host, port, deadline)
+        left = max(0.001, deadline - time.monotonic())
+        self._store = TCPStore(host, port, command["world_size"], False, timedelta(seconds=left))
         left = max(0.001, deadline - time.monotonic())
         address = _gloo.local_address(host, port)
         self._group = _gloo.join(self._store, command["rank"], command["world_size"], address, left)

@@ -138,6 +138,7 @@ trainer_stages() {
   must "release: server" build release unspool
   must "trainers: packages" python_requirements tests/trainers/requirements.txt .venv-trainers
   check "trainers: clients" .venv-trainers/bin/python -m pytest -q tests/trainers
+  check "trainers: weights over gloo" .venv-trainers/bin/python -m pytest -q tests/package -m torch
 }
 
 tokenizer_parity() {
