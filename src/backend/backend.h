@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/vocab_kernels.h"
+#include "base/hash.h"
 #include "base/result.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor_view.h"
@@ -20,6 +21,12 @@ namespace unspool {
 // What a product makes of float32 activations where the weights are bf16: one bf16, or a high and a low one with a
 // chain each.
 enum class MatmulPrecision { kBf16, kBf16x2 };
+
+// Where a row's elements lie in Matrix::storage(), counted in elements: column k at start + k / group * stride + k % group.
+struct RowLayout {
+  int64_t start, group, stride;
+  int64_t position(int64_t column) const { return start + column / group * stride + column % group; }
+};
 
 // A weight [rows, columns] in the backend's layout; one product gives `rows` outputs from `columns` inputs.
 class Matrix {
@@ -37,11 +44,22 @@ class Matrix {
   virtual std::span<std::byte> storage() = 0;
   // Rows [first, first + count), row-major in dtype(): the bits that were loaded. Any number of threads at once.
   virtual void read_rows(int64_t first, int64_t count, void* out) const = 0;
+  // Exchanges the memory with a matrix of the same backend, shape and dtype.
+  virtual void swap_storage(Matrix& other) = 0;
+  virtual RowLayout row_layout(int64_t row) const = 0;
 
  protected:
   Matrix(int64_t rows, int64_t columns, DType dtype) : rows_(rows), columns_(columns), dtype_(dtype) {}
   int64_t rows_, columns_;
   DType dtype_;
+};
+
+// Elements of a matrix that get other values: those at base + positions[i] (RowLayout), each at most once.
+struct ElementWrites {
+  Matrix* matrix = nullptr;
+  int64_t base = 0;
+  std::span<const uint32_t> positions;
+  const void* values = nullptr;  // [positions.size()], of the matrix's dtype
 };
 
 // The left side of products: up to max_rows rows in the form that a weight dtype and a precision ask for.
@@ -119,7 +137,16 @@ class Backend {
 
   virtual Result<std::unique_ptr<Matrix>> make_matrix(int64_t rows, int64_t columns, DType dtype) = 0;
   // Converts source [n, columns] into rows [first_row, first_row + n). float32, bfloat16 or float16 on either side.
+  // What is of the matrix's dtype already keeps its bits.
   virtual void load_rows(Matrix& matrix, int64_t first_row, const TensorView& source) = 0;
+  // Rows [first, first + count) of a matrix of the same shape and dtype, bit for bit.
+  virtual void copy_rows(Matrix& to, const Matrix& from, int64_t first, int64_t count) = 0;
+  virtual void write_elements(std::span<const ElementWrites> writes) = 0;
+  // Rows that lie together: work on whole groups (from a multiple of it on) is the fastest.
+  static constexpr int64_t kRowGroup = 16;
+  // Of rows [first, first + count), `first` a multiple of kRowGroup: the same for the same bits. `before` is the digest
+  // of the rows before them, if any.
+  virtual Hash128 digest(const Matrix& matrix, int64_t first, int64_t count, Hash128 before) = 0;
   virtual Result<std::unique_ptr<ProductInput>> make_product_input(int64_t max_rows, int64_t columns, DType weights,
                                                                    MatmulPrecision precision) = 0;
   virtual Result<std::unique_ptr<KvCache>> make_kv_cache(const KvCacheShape& shape) = 0;

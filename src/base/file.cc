@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/descriptor.h"
+
 namespace unspool {
 namespace {
 
@@ -18,22 +20,6 @@ Error file_error(const std::string& what, const std::string& path) {
           what + " " + path + ": " + std::strerror(errno),
           {}};
 }
-
-// Closes what it holds.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 // A pipe or a device could keep its reader waiting, or reading, for ever: without O_NONBLOCK the open itself waits.
 Result<Descriptor> open_regular_file(const std::string& path, struct stat& info) {
@@ -83,6 +69,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, file.fd_, 0);
   if (data == MAP_FAILED) return file_error("cannot map", path);
   file.data_ = static_cast<std::byte*>(data);
+  file.guard_ = MappingGuard(data, file.size_);
   return file;
 }
 
@@ -96,17 +83,20 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(modified_ns_, other.modified_ns_);
+  std::swap(guard_, other.guard_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
+  guard_ = {};
   if (data_ != nullptr) ::munmap(data_, size_);
   if (fd_ >= 0) ::close(fd_);
 }
 
 bool MappedFile::has_changed() const {
   struct stat info{};
-  return ::fstat(fd_, &info) != 0 || static_cast<size_t>(info.st_size) != size_ || modified_ns(info) != modified_ns_;
+  return guard_.faulted() || ::fstat(fd_, &info) != 0 || static_cast<size_t>(info.st_size) != size_ ||
+         modified_ns(info) != modified_ns_;
 }
 
 void MappedFile::drop_pages() const {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/mapping_guard.h"
 #include "base/result.h"
 
 namespace unspool {
@@ -13,7 +14,8 @@ namespace unspool {
 Result<std::string> read_file(const std::string& path);
 bool file_exists(const std::string& path);
 
-// A file mapped read-only and kept open. Moves, does not copy.
+// A file mapped read-only and kept open. Moves, does not copy. What is cut off the file meanwhile reads as zeros, and
+// shows in has_changed().
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
@@ -36,6 +38,7 @@ class MappedFile {
   std::byte* data_ = nullptr;
   size_t size_ = 0;
   int64_t modified_ns_ = 0;
+  MappingGuard guard_;
 };
 
 }  // namespace unspool

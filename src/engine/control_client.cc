@@ -46,4 +46,21 @@ void ControlClient::zero_weights(DoneCallback reply) {
   send(reply, [=](ControlPlane& plane) { plane.zero_weights(reply); });
 }
 
+void ControlClient::start_weight_update(ControlCallback<uint64_t> reply) {
+  send(reply, [=](ControlPlane& plane) { plane.start_weight_update(reply); });
+}
+
+void ControlClient::hold_for_update(uint64_t session, DoneCallback reply) {
+  send(reply, [=](ControlPlane& plane) { plane.hold_for_update(session, reply); });
+}
+
+void ControlClient::finish_weight_update(uint64_t session, bool partial, std::optional<std::string> version,
+                                         DoneCallback reply) {
+  send(reply, [=](ControlPlane& plane) { plane.finish_weight_update(session, partial, version, reply); });
+}
+
+void ControlClient::drop_weight_update(uint64_t session, std::string why, DoneCallback reply) {
+  send(reply, [=](ControlPlane& plane) { plane.drop_weight_update(session, why, reply); });
+}
+
 }  // namespace unspool

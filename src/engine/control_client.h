@@ -30,6 +30,11 @@ class ControlClient final : public EngineControl {
   void reload_weights(ReloadRequest request, DoneCallback reply) override;
   void weight_checksums(ControlCallback<std::map<std::string, std::string>> reply) override;
   void zero_weights(DoneCallback reply) override;
+  void start_weight_update(ControlCallback<uint64_t> reply) override;
+  void hold_for_update(uint64_t session, DoneCallback reply) override;
+  void finish_weight_update(uint64_t session, bool partial, std::optional<std::string> version,
+                            DoneCallback reply) override;
+  void drop_weight_update(uint64_t session, std::string why, DoneCallback reply) override;
   ControlStatus status() const override { return plane_.status(); }
 
  private:

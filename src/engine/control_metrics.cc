@@ -39,13 +39,6 @@ ControlMetrics::ControlMetrics(MetricsRegistry* registry, const EngineConfig& co
   operations_[Operation::kSleep] = sleep_mode("sleep");
   operations_[Operation::kReleaseKvCache] = sleep_mode("release_kv_cache_memory");
   operations_[Operation::kWake] = sleep_mode("wake");
-  // vLLM has no such operation: there a reload is one of many calls to a worker.
-  const auto reload = with(labels, "operation", "reload");
-  operations_[Operation::kReload] = {
-      &registry->histogram("vllm:rl_weight_update_operation_duration_seconds",
-                           "Histogram of RL weight update operation duration in seconds.", reload, kBuckets),
-      &registry->gauge("vllm:rl_weight_update_operations_in_flight", "Number of RL weight update operations in flight.",
-                       reload)};
 }
 
 void ControlMetrics::begin(Operation operation) {
@@ -71,6 +64,37 @@ void ControlMetrics::set_sleep_state(bool awake, bool weights_offloaded, bool di
   awake_->set(awake ? 1 : 0);
   weights_offloaded_->set(weights_offloaded ? 1 : 0);
   discard_all_->set(discard_all ? 1 : 0);
+}
+
+WeightUpdateMetrics::WeightUpdateMetrics(MetricsRegistry* registry, const EngineConfig& config) {
+  if (registry == nullptr || !config.log_stats) return;
+  const std::pair<Operation, const char*> names[] = {
+      {Operation::kInit, "init"},
+      {Operation::kShutdown, "shutdown"},
+      {Operation::kStart, "start"},
+      {Operation::kUpdate, "update"},
+      {Operation::kFinish, "finish"},
+      {Operation::kReload, "reload"},  // vLLM has no such operation: there it is one of many calls to a worker
+  };
+  for (const auto& [operation, name] : names) {
+    const MetricLabels labels = {{"model_name", config.model_name}, {"engine", "0"}, {"operation", name}};
+    operations_[operation] = {
+        &registry->histogram("vllm:rl_weight_update_operation_duration_seconds",
+                             "Histogram of RL weight update operation duration in seconds.", labels, kBuckets),
+        &registry->gauge("vllm:rl_weight_update_operations_in_flight",
+                         "Number of RL weight update operations in flight.", labels)};
+  }
+}
+
+void WeightUpdateMetrics::begin(Operation operation) {
+  if (const auto found = operations_.find(operation); found != operations_.end()) found->second.in_flight->add(1);
+}
+
+void WeightUpdateMetrics::end(Operation operation, double seconds) {
+  const auto found = operations_.find(operation);
+  if (found == operations_.end()) return;
+  found->second.in_flight->add(-1);
+  found->second.duration->observe(seconds);
 }
 
 }  // namespace unspool

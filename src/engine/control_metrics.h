@@ -14,7 +14,7 @@ class ControlMetrics {
  public:
   ControlMetrics(MetricsRegistry* registry, const EngineConfig& config);
 
-  enum class Operation { kSleep, kReleaseKvCache, kWake, kReload };
+  enum class Operation { kSleep, kReleaseKvCache, kWake };
   // An operation is in flight from begin() to end(), the wait for what is in flight included.
   void begin(Operation operation);
   void end(Operation operation, double seconds);
@@ -35,6 +35,24 @@ class ControlMetrics {
   Gauge* awake_ = nullptr;
   Gauge* weights_offloaded_ = nullptr;
   Gauge* discard_all_ = nullptr;
+};
+
+// What it takes to bring new weights: the engine times what it does, the transfer the rest, over one registry. Any
+// thread.
+class WeightUpdateMetrics {
+ public:
+  enum class Operation { kInit, kShutdown, kStart, kUpdate, kFinish, kReload };
+  WeightUpdateMetrics(MetricsRegistry* registry, const EngineConfig& config);
+
+  void begin(Operation operation);
+  void end(Operation operation, double seconds);
+
+ private:
+  struct Instruments {
+    Histogram* duration = nullptr;
+    Gauge* in_flight = nullptr;
+  };
+  std::map<Operation, Instruments> operations_;  // empty where nothing is counted
 };
 
 }  // namespace unspool

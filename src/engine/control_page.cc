@@ -49,7 +49,8 @@ constexpr std::array<CommandText, kNumCommands> kCommands = {{
      "weights and "
      "cache is freed. The weights come back by themselves. Where they cannot be backed up (no space) the reply is an "
      "error, "
-     "nothing is asleep, and the pause is as it was. An open update session is dropped. Discarded weights are not "
+     "nothing is asleep, and the pause is as it was. An open update session is dropped; written in place, its weights are "
+     "lost. Discarded weights are not "
      "worth a "
      "backup: that sleep is one of level 2.",
      "vLLM ignores a sleep where only the weights are asleep; ours frees the cache too."},
@@ -89,6 +90,25 @@ constexpr std::array<CommandText, kNumCommands> kCommands = {{
      "vLLM leaves the prefix cache as it is, and crashes where the weights are asleep."},
     {"weight_checker checksum", "Reads the weights.", "Asleep, vLLM reads memory that is gone."},
     {"weight_checker reset", "Zeroes the weights, and empties the prefix cache.", "As above."},
+    {"start_weight_update",
+     "Opens a session. Its tensors come beside what runs, and wait; nothing of them is served before the session is "
+     "finished, and nothing ever of one that is dropped.",
+     "Where weights are asleep vLLM crashes at the first tensor. Ours is a 409 that names the tag; with the cache alone "
+     "asleep it works."},
+    {"update_weights",
+     "What the engine does before a session's first byte. With --weight-update-mode double-buffer nothing: it goes on "
+     "as update_open. In place, nothing steps from here until the session ends.",
+     "vLLM writes every update in place, between two steps: those see a part of it."},
+    {"finish_weight_update",
+     "Between two steps: every tensor that came is served from the next one on, under the new version if one is given. "
+     "Tensors that did not come are named in a 400, and the session goes on, unless it is partial: then the old ones "
+     "stay. The prefix cache is emptied; running requests keep what they hold. A whole session ends discarded, a "
+     "partial one does not. Parameters of --sleep-preserve-parameter-names need not come after a level 2.",
+     "vLLM leaves the prefix cache as it is, and what did not come undefined."},
+    {"the loss of an update",
+     "A transfer that fails or is cut drops its session, and so does a sleep. The old weights stay, under the old "
+     "version; in place they are lost.",
+     "vLLM's model is unusable until a whole session succeeds, and answers all the same."},
     {"a request", "Runs, or waits for the resume: it counts as waiting, can be aborted, and goes with its client.",
      nullptr},
 }};
@@ -100,6 +120,8 @@ constexpr std::array<const char*, kNumSituations> kSituations = {"awake",
                                                                  "discarded",
                                                                  "update_open",
                                                                  "update_open_kv_asleep",
+                                                                 "update_writing",
+                                                                 "update_writing_kv_asleep",
                                                                  "kv_asleep",
                                                                  "kv_asleep_discarded",
                                                                  "weights_asleep_1",
@@ -172,9 +194,10 @@ and each pair of the two is a cell of one table. Only a pause or a sleep in mode
 | paused_new | after a pause in mode abort or wait: nothing is admitted |
 | paused_all | after a pause in mode keep: nothing steps |
 | draining | a pause or sleep in mode wait has not been answered yet |
-| discarded | awake after a sleep of level 2, and the weights not loaded again: nothing steps; paused or not |
+| discarded | awake after a sleep of level 2 or a lost update in place, and the weights not loaded again: nothing steps; paused or not |
 | update_open | a session of weight updates is open; paused or not |
 | update_open_kv_asleep | the same, before the cache was woken |
+| update_writing, update_writing_kv_asleep | the same two, and weights are being written in place: nothing steps |
 | kv_asleep, kv_asleep_discarded | the cache is asleep; the weights can be used, or wait for a reload |
 | weights_asleep_1, weights_asleep_2 | the weights are asleep; a wake brings them back, or leaves them discarded |
 | asleep_1, asleep_2 | both are asleep |

@@ -39,7 +39,8 @@ ControlPlane::ControlPlane(EngineCore& core, const EngineDependencies& dependenc
     : core_(core),
       memory_(dependencies.memory),
       sleep_(dependencies.memory, core.config().enable_sleep_mode),
-      metrics_(dependencies.metrics, core.config()) {
+      metrics_(dependencies.metrics, core.config()),
+      update_metrics_(dependencies.metrics, core.config()) {
   publish();
 }
 
@@ -105,10 +106,11 @@ void ControlPlane::resume(ControlCallback<PauseReply> reply) {
 
 void ControlPlane::sleep(int level, PauseMode mode, ControlCallback<SleepReply> reply) {
   if (refused(sleep_command(level), reply)) return;
-  reply = timed(Operation::kSleep, std::move(reply));
+  reply = timed(metrics_, Operation::kSleep, std::move(reply));
   // While a request runs its weights may still change; else what can fail comes before anything is given up.
   const bool backs_up_now = mode != PauseMode::kWait;
   if (backs_up_now) {
+    if (level > 0) end_writing();
     if (Status backed_up = sleep_.back_up(core_.state(), level); !backed_up.ok()) {
       return answer(reply, backed_up.error());
     }
@@ -127,8 +129,10 @@ void ControlPlane::fall_asleep(int level, PauseState before, int pause, bool bac
   EngineState& state = core_.state();
   if (level > 0) {
     const bool was_asleep = state.weights_asleep();
+    end_writing();
     Status slept = backed_up ? Status() : sleep_.back_up(state, level);
     if (slept.ok()) {
+      end_update("a sleep");
       core_.clear_cache();
       slept = sleep_.fall_asleep(state, level);
     }
@@ -148,7 +152,7 @@ void ControlPlane::fall_asleep(int level, PauseState before, int pause, bool bac
 
 void ControlPlane::wake_up(std::optional<std::vector<std::string>> tags, ControlCallback<WakeReply> reply) {
   if (refused(Command::kWakeAll, reply)) return;
-  reply = timed(Operation::kWake, std::move(reply));
+  reply = timed(metrics_, Operation::kWake, std::move(reply));
   answer(reply, wake(tags));
 }
 
@@ -175,7 +179,7 @@ Result<WakeReply> ControlPlane::wake(const std::optional<std::vector<std::string
 
 void ControlPlane::release_kv_cache_memory(DoneCallback reply) {
   if (refused(Command::kReleaseKvCache, reply)) return;
-  reply = timed(Operation::kReleaseKvCache, std::move(reply));
+  reply = timed(metrics_, Operation::kReleaseKvCache, std::move(reply));
   core_.clear_cache();
   const Status released = sleep_.release_kv_cache(core_.state());
   core_.state_changed();
@@ -200,6 +204,7 @@ void ControlPlane::abort(std::vector<std::string> external_ids, ControlCallback<
 }
 
 void ControlPlane::shut_down() {
+  end_update("the shutdown");
   core_.abort_all();
   end_waits({ErrorKind::kUnavailable, "The server is shutting down.", {}});
 }

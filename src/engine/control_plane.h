@@ -36,6 +36,11 @@ class ControlPlane final : public EngineControl {
   void reload_weights(ReloadRequest request, DoneCallback reply) override;
   void weight_checksums(ControlCallback<std::map<std::string, std::string>> reply) override;
   void zero_weights(DoneCallback reply) override;
+  void start_weight_update(ControlCallback<uint64_t> reply) override;
+  void hold_for_update(uint64_t session, DoneCallback reply) override;
+  void finish_weight_update(uint64_t session, bool partial, std::optional<std::string> version,
+                            DoneCallback reply) override;
+  void drop_weight_update(uint64_t session, std::string why, DoneCallback reply) override;
   ControlStatus status() const override;  // on any thread
 
   // After every step and every message to the engine.
@@ -51,14 +56,15 @@ class ControlPlane final : public EngineControl {
   };
 
   using Operation = ControlMetrics::Operation;
+  using UpdateOperation = WeightUpdateMetrics::Operation;
 
   template <class Reply>
   bool refused(Command command, const Reply& reply);
   template <class Reply, class Value>
   void answer(const Reply& reply, Value value);
   // Times an operation from here to its answer.
-  template <class Reply>
-  Reply timed(Operation operation, Reply reply);
+  template <class Metrics, class Reply>
+  Reply timed(Metrics& metrics, typename Metrics::Operation operation, Reply reply);
   Error no_memory() const { return internal_error("There is no model whose weights could be reached."); }
   void enter_pause(PauseMode mode);
   // Runs `then` now, or, in mode wait, once nothing is in flight.
@@ -67,15 +73,24 @@ class ControlPlane final : public EngineControl {
   void fall_asleep(int level, PauseState before, int pause, bool backed_up, const ControlCallback<SleepReply>& reply);
   Result<WakeReply> wake(const std::optional<std::vector<std::string>>& tags);
   void end_waits(const Error& error);
-  bool drained() const { return core_.num_in_flight() == 0 || !core_.state().can_compute(); }
+  // Drops the open update, if there is one; if it writes in place.
+  void end_update(const std::string& why);
+  void end_writing() {
+    if (core_.state().writing()) end_update("a sleep");
+  }
+  // Whether the session is open; else the answer is that of a command out of order.
+  bool is_open(uint64_t session, Command command, const DoneCallback& reply);
+  bool drained() const { return core_.num_in_flight() == 0 || !core_.state().has_model(); }
   void publish();
 
   EngineCore& core_;
   ModelMemory* memory_;
   MemorySleep sleep_;
   ControlMetrics metrics_;
+  WeightUpdateMetrics update_metrics_;
   std::deque<Wait> waits_;  // in the order they came
   int num_pauses_ = 0;      // so that a sleep that fails knows whether the pause is still its own
+  uint64_t session_ = 0;    // of updates: the open one or the last
 
   mutable std::mutex mutex_;
   ControlStatus status_;  // guarded by mutex_
@@ -100,11 +115,11 @@ void ControlPlane::answer(const Reply& reply, Value value) {
   }
 }
 
-template <class Reply>
-Reply ControlPlane::timed(Operation operation, Reply reply) {
-  metrics_.begin(operation);
-  return [this, operation, start_s = monotonic_seconds(), reply = std::move(reply)](auto result) {
-    metrics_.end(operation, monotonic_seconds() - start_s);
+template <class Metrics, class Reply>
+Reply ControlPlane::timed(Metrics& metrics, typename Metrics::Operation operation, Reply reply) {
+  metrics.begin(operation);
+  return [&metrics, operation, start_s = monotonic_seconds(), reply = std::move(reply)](auto result) {
+    metrics.end(operation, monotonic_seconds() - start_s);
     if (reply) reply(std::move(result));
   };
 }

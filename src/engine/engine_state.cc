@@ -18,6 +18,12 @@ const char* command_path(Command command) {
       return "check the weights";
     case Command::kZeroWeights:
       return "reset the weights";
+    case Command::kStartUpdate:
+      return "start a weight update";
+    case Command::kHoldForUpdate:
+      return "update the weights";
+    case Command::kFinishUpdate:
+      return "finish a weight update";
     default:
       return to_string(command);
   }
@@ -25,10 +31,26 @@ const char* command_path(Command command) {
 
 }  // namespace
 
+// As the reference says it.
+const char* order_error(Command command) {
+  switch (command) {
+    case Command::kStartUpdate:
+      return "A weight update is already active. Call finish_weight_update first.";
+    case Command::kHoldForUpdate:
+      return "start_weight_update must be called before update_weights.";
+    case Command::kFinishUpdate:
+      return "finish_weight_update called without a matching start_weight_update.";
+    default:
+      return "KV cache memory can only be released while the scheduler is paused, no request runs and all memory is "
+             "awake.";
+  }
+}
+
 Situation EngineState::situation() const {
   if (failed_) return Situation::kFailed;
   if (weights_asleep_ && kv_cache_asleep_) return weights_kept_ ? Situation::kAsleep1 : Situation::kAsleep2;
   if (weights_asleep_) return weights_kept_ ? Situation::kWeightsAsleep1 : Situation::kWeightsAsleep2;
+  if (writing_) return kv_cache_asleep_ ? Situation::kUpdateWritingKvAsleep : Situation::kUpdateWriting;
   if (update_open_) return kv_cache_asleep_ ? Situation::kUpdateOpenKvAsleep : Situation::kUpdateOpen;
   if (kv_cache_asleep_) return weights_discarded_ ? Situation::kKvCacheAsleepDiscarded : Situation::kKvCacheAsleep;
   if (weights_discarded_) return Situation::kDiscarded;
@@ -40,7 +62,8 @@ Situation EngineState::situation() const {
 std::optional<Error> EngineState::refusal(Command command) const {
   switch (cell(command).outcome) {
     case Outcome::kConflict: {
-      if (!asleep()) {
+      // Weights are awake in a session; what it refuses beside that is named by the cache alone.
+      if (update_open_ && command != Command::kResume) {
         return Error{ErrorKind::kConflict,
                      fmt::format("Cannot {}: a weight update session is open. Finish it first.", command_path(command)),
                      {}};
@@ -52,13 +75,12 @@ std::optional<Error> EngineState::refusal(Command command) const {
     }
     case Outcome::kInternal:
       if (failed_) return internal_error("The engine has failed.");
-      return internal_error(
-          "KV cache memory can only be released while the scheduler is paused, no request runs and all memory is "
-          "awake.");
+      return internal_error(order_error(command));
     case Outcome::kUnavailable:
       if (failed_) return Error{ErrorKind::kUnavailable, "The engine has failed.", {}};
       return Error{ErrorKind::kUnavailable,
-                   "The weights were discarded by /sleep?level=2 and not loaded again. Load them with "
+                   "The weights were discarded by /sleep?level=2, or by an update in place that did not finish, and "
+                   "not loaded again. Load them with "
                    "/collective_rpc reload_weights or a whole weight update; then send the request again.",
                    {}};
     case Outcome::kDone:
@@ -84,7 +106,7 @@ ControlStatus EngineState::status() const {
 void EngineState::fall_asleep(bool kept) {
   weights_asleep_ = kv_cache_asleep_ = true;
   weights_kept_ = kept;
-  update_open_ = false;
+  end_update();
 }
 
 void EngineState::wake_weights() {
@@ -97,6 +119,7 @@ std::vector<std::string> EngineState::validate() const {
   if (asleep() && paused_ == PauseState::kUnpaused)
     violations.push_back("memory is asleep and the scheduler is not paused");
   if (weights_asleep_ && update_open_) violations.push_back("an update is open and the weights are asleep");
+  if (writing_ && !update_open_) violations.push_back("weights are written without an update");
   return violations;
 }
 

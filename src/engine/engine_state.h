@@ -22,6 +22,8 @@ enum class Situation {
   kDiscarded,           // awake after level 2, and the weights not loaded again; paused or not
   kUpdateOpen,          // a session of weight updates; paused or not
   kUpdateOpenKvAsleep,  // the same, before the cache was woken
+  kUpdateWriting,       // weights are being written in place; paused or not
+  kUpdateWritingKvAsleep,
   kKvCacheAsleep,       // with weights that can be used
   kKvCacheAsleepDiscarded,
   kWeightsAsleep1,  // the cache is awake; 1: a wake brings the weights back, 2: it does not
@@ -52,6 +54,10 @@ enum class Command {
   kReloadWeights,
   kWeightChecksums,
   kZeroWeights,
+  kStartUpdate,
+  kHoldForUpdate,
+  kFinishUpdate,
+  kDropUpdate,
   kRequest,
 };
 inline constexpr int kNumCommands = static_cast<int>(Command::kRequest) + 1;
@@ -74,6 +80,8 @@ struct Cell {
 Cell control_cell(Command command, Situation situation);
 const char* to_string(Situation situation);
 const char* to_string(Command command);
+// What a command says that comes out of order.
+const char* order_error(Command command);
 
 // What docs/control.md says.
 std::string control_page();
@@ -94,7 +102,11 @@ class EngineState {
   PauseState paused() const { return paused_; }
   // What the scheduler may do: nothing without memory and weights.
   PauseState schedule() const { return can_compute() ? paused_ : PauseState::kPausedAll; }
-  bool can_compute() const { return !asleep() && !weights_discarded_ && !failed_; }
+  bool can_compute() const { return has_model() && !writing_; }
+  // Whether what is in flight ends by itself, if only after an update in place.
+  bool has_model() const { return !asleep() && !weights_discarded_ && !failed_; }
+  bool update_open() const { return update_open_; }
+  bool writing() const { return writing_; }
   const std::string& weight_version() const { return weight_version_; }
   ControlStatus status() const;
 
@@ -110,7 +122,9 @@ class EngineState {
   void weights_loaded() { weights_discarded_ = false; }
   // What is in place can be anything.
   void weights_lost() { weights_discarded_ = true; }
-  void set_update_open(bool open) { update_open_ = open; }
+  void open_update() { update_open_ = true; }
+  void write_in_place() { writing_ = true; }
+  void end_update() { update_open_ = writing_ = false; }
   void fail() { failed_ = true; }
 
   std::vector<std::string> validate() const;
@@ -123,6 +137,7 @@ class EngineState {
   bool weights_kept_ = false;  // asleep, and a wake brings them back
   bool weights_discarded_ = false;
   bool update_open_ = false;
+  bool writing_ = false;  // over the served weights, in an open update
   bool failed_ = false;
   std::string weight_version_ = "default";
 };

@@ -1,10 +1,9 @@
 #include "kv_cache/prefix_index.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 namespace unspool {
 
@@ -16,9 +15,9 @@ PrefixIndex::PrefixIndex(int num_blocks, int block_size, uint64_t seed, int key_
       tokens_(static_cast<size_t>(num_blocks) * block_size) {}
 
 PrefixIndex::Key PrefixIndex::key_of(ContentId parent, std::string_view salt, std::span<const int32_t> tokens) const {
-  XXH128_hash_t hash = XXH3_128bits_withSeed(tokens.data(), tokens.size_bytes(), seed_ ^ parent);
-  if (parent == 0 && !salt.empty()) hash = XXH3_128bits_withSeed(salt.data(), salt.size(), hash.low64 ^ hash.high64);
-  return {hash.low64 & mask_.low, hash.high64 & mask_.high};
+  Hash128 hash = hash128(tokens.data(), tokens.size_bytes(), seed_ ^ parent);
+  if (parent == 0 && !salt.empty()) hash = hash128(salt.data(), salt.size(), hash.low ^ hash.high);
+  return {hash.low & mask_.low, hash.high & mask_.high};
 }
 
 bool PrefixIndex::same(BlockId block, ContentId parent, std::string_view salt, std::span<const int32_t> tokens) const {

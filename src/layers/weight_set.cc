@@ -30,7 +30,6 @@ float as_float(const TensorView& view, int64_t index) {
   return view.dtype == DType::kBFloat16 ? bf16_to_float(half) : f16_to_float(half);
 }
 
-// To what the served dtype holds: a bias or a norm is stored in it like every other weight.
 float round_to(DType dtype, float value) {
   if (dtype == DType::kBFloat16) return bf16_to_float(float_to_bf16(value));
   if (dtype == DType::kFloat16) return f16_to_float(float_to_f16(value));
@@ -38,6 +37,13 @@ float round_to(DType dtype, float value) {
 }
 
 }  // namespace
+
+void load_vector(const TensorView& tensor, DType served, std::span<float> vector) {
+  for (size_t i = 0; i < vector.size(); ++i) {
+    const float value = as_float(tensor, static_cast<int64_t>(i));
+    vector[i] = tensor.dtype == served ? value : round_to(served, value);
+  }
+}
 
 size_t Parameter::size_bytes(DType dtype) const {
   return static_cast<size_t>(shape.num_elements() * dtype_size(dtype));
@@ -106,10 +112,7 @@ void WeightSet::load(const Checkpoint& checkpoint, const LoadProgress& progress)
 
 void WeightSet::store(const Parameter& parameter, const TensorView& tensor) {
   if (parameter.matrix != nullptr) return backend_->load_rows(*parameter.matrix, parameter.first_row, tensor);
-  for (size_t i = 0; i < parameter.vector.size(); ++i) {
-    const float value = as_float(tensor, static_cast<int64_t>(i));
-    parameter.vector[i] = tensor.dtype == dtype_ ? value : round_to(dtype_, value);
-  }
+  load_vector(tensor, dtype_, parameter.vector);
 }
 
 void WeightSet::read(const Parameter& parameter, const ByteSink& sink) const {

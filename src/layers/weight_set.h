@@ -29,6 +29,14 @@ struct Parameter {
   size_t size_bytes(DType dtype) const;
 };
 
+// A tensor that a checkpoint may have under another name too.
+struct Tie {
+  std::string name, source;
+};
+
+// A vector's values in what the served dtype holds: a bias or a norm is stored in it like every other weight.
+void load_vector(const TensorView& tensor, DType served, std::span<float> vector);
+
 class WeightSet {
  public:
   // One tensor of a stack: [rows, columns], or [rows].
@@ -47,6 +55,7 @@ class WeightSet {
   void tie(std::string name, std::string source);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<Tie>& ties() const { return ties_; }
   DType dtype() const { return dtype_; }
   size_t size_bytes() const;  // whether released or not
 
@@ -80,9 +89,6 @@ class WeightSet {
   std::vector<std::unique_ptr<Matrix>> matrices_;
   std::vector<std::vector<float>> vectors_;
   std::vector<Parameter> parameters_;
-  struct Tie {
-    std::string name, source;
-  };
   std::vector<Tie> ties_;
   bool released_ = false;
 };

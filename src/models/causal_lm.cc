@@ -23,6 +23,9 @@ Result<std::unique_ptr<CausalLm>> CausalLm::load(const ModelConfig& config, cons
   UNSPOOL_TRY(model->add_weights());
   UNSPOOL_TRY(model->weights_.check(checkpoint));
   model->weights_.load(checkpoint, progress);
+  if (const auto changed = checkpoint.changed_file()) {
+    return invalid_argument(fmt::format("{} was changed while it was read", *changed));
+  }
   UNSPOOL_TRY(model->allocate_scratch());
   return model;
 }

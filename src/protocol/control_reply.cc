@@ -83,6 +83,17 @@ std::string aborted_body(int count) {
   return fmt::format(R"({{"status":"aborted","aborted":{}}})", count);
 }
 
+std::string success_body(bool success, std::string_view message) {
+  JsonWriter w;
+  w.begin_object();
+  w.key("success");
+  w.boolean(success);
+  w.key("message");
+  w.string(sanitize_message(message));
+  w.end_object();
+  return std::move(w).str();
+}
+
 std::string new_version_body(std::string_view version) {
   JsonWriter w;
   w.begin_object();

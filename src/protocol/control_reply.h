@@ -21,6 +21,7 @@ std::string sleeping_body(int level);
 std::string woken_body(bool awake, const std::optional<std::vector<std::string>>& tags,
                        const std::vector<std::string>& ignored);
 std::string aborted_body(int count);
+std::string success_body(bool success, std::string_view message);  // AReaL's
 std::string new_version_body(std::string_view version);
 
 // Names as the reference numbers its workers; here there is one: "dp0:pp0:pcp0:tp0:model.norm.weight".

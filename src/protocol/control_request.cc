@@ -200,8 +200,8 @@ ApiResult<WeightCheck> parse_weight_check(std::string_view body) {
   return out;
 }
 
-MaybeError check_init_transfer(std::string_view body) {
-  const auto document = parse_lenient(body);
+ApiResult<JsonDocument> parse_init_transfer(std::string_view body) {
+  auto document = parse_lenient(body);
   if (!document.ok()) return document.error();
   FieldErrors errors;
   FieldReader reader(document->root(), "body", errors);
@@ -211,34 +211,70 @@ MaybeError check_init_transfer(std::string_view body) {
   } else if (!info->is_object()) {
     errors.add({"dict_type", "body.init_info", "Input should be a valid dictionary", describe_input(*info), {}});
   }
-  if (errors.empty()) return std::nullopt;
-  return errors.to_api_error();
+  if (!errors.empty()) return errors.to_api_error();
+  return document;
 }
 
-MaybeError check_update_weights(std::string_view body) {
-  const auto document = parse_lenient(body);
+ApiResult<JsonDocument> parse_update_weights(std::string_view body) {
+  auto document = parse_lenient(body);
   if (!document.ok()) return document.error();
   FieldErrors errors;
   FieldReader reader(document->root(), "body", errors);
   const auto info = reader.find("update_info");
-  if (!info) {
+  const auto directory = reader.find("weight_dir");
+  if (!info && directory) {
+    if (!directory->is_null()) coerce_string(*directory, "body.weight_dir", errors);
+  } else if (!info) {
     missing_field(reader, "update_info");
   } else if (!info->is_object() && !info->is_array()) {
     errors.add({"dict_type", "body.update_info", "Input should be a valid dictionary", describe_input(*info), {}});
   }
-  if (errors.empty()) return std::nullopt;
-  return errors.to_api_error();
+  if (!errors.empty()) return errors.to_api_error();
+  return document;
 }
 
-MaybeError check_finish_update(std::string_view body) {
+ApiResult<bool> parse_start_update(std::string_view body) {
+  std::optional<bool> partial, is_checkpoint_format;
+  const auto document = JsonDocument::parse(body);
+  if (!document.ok()) return false;
+  FieldErrors errors;
+  FieldReader reader(document->root(), "body", errors);
+  reader.read("partial", partial);
+  reader.read("is_checkpoint_format", is_checkpoint_format);
+  if (!errors.empty()) return errors.to_api_error();
+  if (!is_checkpoint_format.value_or(true)) {
+    return bad_request_for(
+        "is_checkpoint_format: expected true, got false: weights are taken by the names and shapes of a Hugging Face "
+        "checkpoint",
+        "is_checkpoint_format");
+  }
+  return partial.value_or(false);
+}
+
+ApiResult<std::optional<std::string>> parse_finish_update(std::string_view body) {
   const auto document = parse_lenient(body);
   if (!document.ok()) return document.error();
   FieldErrors errors;
   FieldReader reader(document->root(), "body", errors);
   std::optional<std::string> version;
   reader.read("weight_version", version);
-  if (errors.empty()) return std::nullopt;
-  return errors.to_api_error();
+  if (!errors.empty()) return errors.to_api_error();
+  return version;
+}
+
+ApiResult<std::string> parse_model_path(std::string_view body) {
+  const auto document = parse_lenient(body);
+  if (!document.ok()) return document.error();
+  FieldErrors errors;
+  FieldReader reader(document->root(), "body", errors);
+  std::string path;
+  if (reader.find("model_path")) {
+    reader.read("model_path", path);
+  } else {
+    missing_field(reader, "model_path");
+  }
+  if (!errors.empty()) return errors.to_api_error();
+  return path;
 }
 
 ApiResult<RpcRequest> parse_rpc_request(std::string_view body) {

@@ -55,10 +55,16 @@ struct WeightCheck {
 };
 ApiResult<WeightCheck> parse_weight_check(std::string_view body);
 
-// The bodies of weight transfer, as far as they can be judged where no transfer is configured.
-MaybeError check_init_transfer(std::string_view body);
-MaybeError check_update_weights(std::string_view body);
-MaybeError check_finish_update(std::string_view body);
+// The bodies of weight transfer. Each object is looked into by whoever knows the backend.
+ApiResult<JsonDocument> parse_init_transfer(std::string_view body);  // {"init_info": {..}}
+// {"update_info": {..}} or a list of such, one a worker; or {"weight_dir": a directory or null}.
+ApiResult<JsonDocument> parse_update_weights(std::string_view body);
+// Whether tensors may be left out. The reference reads no body here; older ones say is_checkpoint_format.
+ApiResult<bool> parse_start_update(std::string_view body);
+ApiResult<std::optional<std::string>> parse_finish_update(std::string_view body);  // the new version
+
+// AReaL's update from a directory.
+ApiResult<std::string> parse_model_path(std::string_view body);
 
 // /collective_rpc. The views point into the document.
 struct RpcRequest {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -42,6 +43,16 @@ class ModelMemory {
 
   // All or nothing, at a step boundary. kNotFound, kInvalidArgument: nothing was changed.
   virtual Status reload_weights(const ReloadRequest& request) = 0;
+  // A session of weight updates (WeightStaging). Its tensors come beside what runs, but for in place.
+  virtual Status begin_update(uint64_t session) = 0;  // kInternal: no transfer is configured
+  virtual bool updates_in_place() const = 0;
+  // Makes what came the model's, and ends the session. True: every weight is one that was brought or was good before.
+  // kInvalidArgument (tensors are missing and it is not `partial`; a tied head is not its embedding): the session goes
+  // on, and nothing has changed.
+  virtual Result<bool> commit_update(bool partial) = 0;
+  // Ends the session. True: weights that were served are overwritten in part.
+  virtual bool drop_update() = 0;
+
   virtual void zero_weights() = 0;  // /weight_checker reset
   // "model.layers.0.self_attn.q_proj.weight" to the SHA-256 (hex) of the tensor's row-major bytes in the served dtype.
   // A tied head is not listed.

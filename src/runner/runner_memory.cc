@@ -1,6 +1,7 @@
 #include "runner/runner_memory.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -27,12 +28,14 @@ bool matches(const std::string& pattern, const std::string& name) {
 
 }  // namespace
 
-RunnerMemory::RunnerMemory(ModelRunner& runner, Checkpoint checkpoint, ThreadPool& pool, RunnerMemoryOptions options)
+RunnerMemory::RunnerMemory(ModelRunner& runner, Checkpoint checkpoint, ThreadPool& pool, RunnerMemoryOptions options,
+                           WeightStaging* staging)
     : runner_(runner),
       weights_(runner.model().weights()),
       checkpoint_(std::move(checkpoint)),
       pool_(pool),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      staging_(staging) {}
 
 Status RunnerMemory::back_up_weights() {
   UNSPOOL_CHECK(!released_, "a backup of weights that are released");
@@ -61,6 +64,7 @@ Status RunnerMemory::release_weights(bool backed_up) {
     weights_.release();
     weights_.zero();  // the vectors, which stay: nothing of the old weights shows
   }
+  if (staging_ != nullptr) staging_->release();
   runner_.release_scratch();
   released_ = true;
   return {};
@@ -91,7 +95,12 @@ Status RunnerMemory::restore_weights() {
   released_ = false;
   if (backup_.has_value()) return read_backup();
   if (content_ == Content::kClean) return load_clean();
-  for (const Preserved& copy : preserved_) weights_.write(weights_.parameters()[copy.parameter], copy.bytes);
+  defined_.clear();
+  for (const Preserved& copy : preserved_) {
+    const Parameter& parameter = weights_.parameters()[copy.parameter];
+    weights_.write(parameter, copy.bytes);
+    defined_.insert(parameter.name);
+  }
   preserved_.clear();
   return {};
 }
@@ -168,6 +177,47 @@ Status RunnerMemory::reload_weights(const ReloadRequest& request) {
   checkpoint_ = std::move(checkpoint);
   content_ = Content::kClean;
   return {};
+}
+
+Status RunnerMemory::begin_update(uint64_t session) {
+  if (staging_ == nullptr)
+    return internal_error("Weight transfer not configured. Please set weight_transfer_config to enable weight transfer.");
+  UNSPOOL_CHECK(!released_, "an update of weights that are released");
+  staging_->begin(session);
+  return {};
+}
+
+std::vector<std::string> RunnerMemory::missing_from_update() const {
+  if (content_ != Content::kUndefined) return staging_->missing();
+  std::vector<std::string> missing;
+  for (std::string& name : staging_->missing(true))
+    if (!defined_.contains(name)) missing.push_back(std::move(name));
+  return missing;
+}
+
+Result<bool> RunnerMemory::commit_update(bool partial) {
+  const std::vector<std::string> missing = missing_from_update();
+  if (!missing.empty() && !partial) {
+    constexpr size_t kMaxListed = 10;
+    const size_t listed = std::min(missing.size(), kMaxListed);
+    return invalid_argument(
+        fmt::format("The update lacks {} of the model's {} tensors: {}{}. Send them{}, or say \"partial\": true to keep "
+                    "the old ones.",
+                    missing.size(), weights_.parameters().size(),
+                    fmt::join(missing.begin(), missing.begin() + static_cast<int64_t>(listed), ", "),
+                    missing.size() > listed ? ", ..." : "", content_ == Content::kUndefined ? " whole" : ""));
+  }
+  UNSPOOL_TRY(staging_->commit());
+  backup_.reset();
+  if (missing.empty() || content_ != Content::kUndefined) content_ = Content::kDirty;
+  return content_ != Content::kUndefined;
+}
+
+bool RunnerMemory::drop_update() {
+  if (staging_ == nullptr || !staging_->drop()) return false;
+  content_ = Content::kUndefined;
+  defined_.clear();
+  return true;
 }
 
 void RunnerMemory::zero_weights() {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "layers/weight_staging.h"
 #include "runner/model_memory.h"
 #include "runner/model_runner.h"
 #include "runner/sleep_file.h"
@@ -25,7 +27,9 @@ class RunnerMemory final : public ModelMemory {
  public:
   // `checkpoint` is the one that the runner's model was loaded from; it stays mapped, for wakes. Runner and pool
   // outlive this.
-  RunnerMemory(ModelRunner& runner, Checkpoint checkpoint, ThreadPool& pool, RunnerMemoryOptions options);
+  // `staging` is of the runner's weights; null: there are no updates.
+  RunnerMemory(ModelRunner& runner, Checkpoint checkpoint, ThreadPool& pool, RunnerMemoryOptions options,
+               WeightStaging* staging = nullptr);
 
   size_t weight_bytes() const override { return weights_.size_bytes(); }
   size_t kv_cache_bytes() const override { return runner_.kv_cache().resident_bytes(); }
@@ -40,6 +44,13 @@ class RunnerMemory final : public ModelMemory {
   // kConflict: the checkpoint was written to while it was read, and the old weights are back. kInternal: they are not,
   // and the weights are undefined.
   Status reload_weights(const ReloadRequest& request) override;
+  Status begin_update(uint64_t session) override;
+  bool updates_in_place() const override {
+    return staging_ != nullptr && staging_->mode() == WeightUpdateMode::kInPlace;
+  }
+  Result<bool> commit_update(bool partial) override;
+  bool drop_update() override;
+
   void zero_weights() override;
   std::map<std::string, std::string> weight_checksums() const override;
 
@@ -54,6 +65,8 @@ class RunnerMemory final : public ModelMemory {
     std::vector<std::byte> bytes;
   };
   Result<std::vector<Preserved>> copy_preserved() const;
+  // Tensors that an update would have to bring to leave nothing undefined.
+  std::vector<std::string> missing_from_update() const;
   Status allocate();
   Status load_clean();
   Status read_backup();
@@ -63,10 +76,12 @@ class RunnerMemory final : public ModelMemory {
   Checkpoint checkpoint_;
   ThreadPool& pool_;
   RunnerMemoryOptions options_;
+  WeightStaging* staging_;
   Content content_ = Content::kClean;
   bool released_ = false;
   std::optional<SleepFile> backup_;  // matrices in the order of WeightSet::storage(); vectors stay in memory
   std::vector<Preserved> preserved_;
+  std::set<std::string> defined_;  // where the content is undefined: what is right all the same
 };
 
 }  // namespace unspool

@@ -13,6 +13,7 @@
 #include "protocol/tokenize_api.h"
 #include "server/active_request.h"
 #include "server/api_key_filter.h"
+#include "server/build_transfer.h"
 #include "server/dev_routes.h"
 #include "server/server_info.h"
 #include "server/version.h"
@@ -87,6 +88,7 @@ ApiServer::ApiServer(ServingContext& context)
       http_metrics_(context.metrics, context.options.access_log),
       workers_(kReplyThreads),
       large_requests_(kLargeRequestThreads),
+      transfer_(build_transfer(context)),
       http_(http_options(context.options)) {
   const ServeOptions& options = context.options;
   if (options.keep_alive_interval_s > 0) keep_alive_ = std::make_unique<KeepAlive>(options.keep_alive_interval_s);
@@ -165,10 +167,12 @@ void ApiServer::add_dev_routes() {
   const AddRoute add = [this](const char* method, const char* path, http::Handler handler) {
     add_route(method, path, std::move(handler));
   };
+  const WeightRoots roots(context_.options.control.weight_directories);
   add_control_routes(add, control);
   add_weight_routes(add, control);
-  add_rpc_route(add, control, WeightRoots(context_.options.control.weight_directories),
-                {context_.options.model, context_.served_dtype});
+  add_transfer_routes(add, control, transfer_.get(), roots);
+  add_areal_routes(add, control, roots);
+  add_rpc_route(add, control, transfer_.get(), roots, {context_.options.model, context_.served_dtype});
   add_route("GET", "/server_info", &ApiServer::server_info);
 }
 
@@ -289,6 +293,7 @@ void ApiServer::shut_down(double timeout_s) {
   // Replies of aborted requests are short; a client that does not take them must not hold the process.
   constexpr double kFlushSeconds = 5;
   http_.stop_accepting();
+  if (transfer_) transfer_->stop();
   context_.engine->shutdown(timeout_s);
   http_.drain(kFlushSeconds);
   http_.stop();

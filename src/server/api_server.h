@@ -12,6 +12,7 @@
 #include "server/keep_alive.h"
 #include "server/reply_workers.h"
 #include "server/serving_context.h"
+#include "server/weight_transfer.h"
 
 namespace unspool {
 
@@ -60,9 +61,10 @@ class ApiServer {
   HttpMetrics http_metrics_;
   std::atomic<int> server_load_ = 0;
   ReplyWorkers workers_;
-  std::unique_ptr<KeepAlive> keep_alive_;  // null: --sse-keep-alive-interval 0
-  ReplyWorkers large_requests_;            // what the threads of the sockets must not wait for
-  http::Server http_;                      // last: its threads stop before anything they use goes
+  std::unique_ptr<KeepAlive> keep_alive_;     // null: --sse-keep-alive-interval 0
+  ReplyWorkers large_requests_;               // what the threads of the sockets must not wait for
+  std::unique_ptr<WeightTransfer> transfer_;  // null: none is configured, or nobody could ask
+  http::Server http_;                         // last: its threads stop before anything they use goes
 };
 
 }  // namespace unspool

@@ -5,6 +5,7 @@
 #include "json/json.h"
 #include "protocol/python_text.h"
 #include "server/option_reader.h"
+#include "transfer/transfer_info.h"
 
 namespace unspool {
 namespace {
@@ -45,6 +46,40 @@ void read_additional_config(OptionReader& reader, ControlOptions& out) {
   }
 }
 
+// The reference's object, of which one key means something here.
+void read_transfer_config(OptionReader& reader, const FlagValues& values, ControlOptions& out) {
+  if (!values.has("weight-transfer-config")) return;
+  const auto fail = [&](const std::string& message) { reader.fail("--weight-transfer-config: " + message); };
+  std::string text;
+  reader.object("weight-transfer-config", text);
+  const auto document = JsonDocument::parse(text);
+  if (!document.ok()) return;
+  for (const auto& [key, value] : document->root().members()) {
+    if (key != "backend") return fail(fmt::format("unknown key '{}'; expected \"backend\" alone", key));
+  }
+  const JsonValue backend = document->root()["backend"];
+  const auto name = backend.as_string();
+  if (!name || !parse_transfer_backend(*name)) {
+    return fail(fmt::format("backend {} is not supported: {}", backend.dump(), kTransferBackends));
+  }
+  out.weight_transfer_backend = *name;
+}
+
+void read_weight_updates(OptionReader& reader, const FlagValues& values, ControlOptions& out) {
+  read_transfer_config(reader, values, out);
+  constexpr WeightUpdateMode kModes[] = {WeightUpdateMode::kDoubleBuffer, WeightUpdateMode::kInPlace};
+  out.weight_update_mode = kModes[reader.choice("weight-update-mode", {"double-buffer", "in-place"}, 0)];
+  reader.text("transfer-python", out.transfer_python);
+  if (out.transfer_python.empty()) reader.fail("--transfer-python must not be empty");
+  reader.number("weight-transfer-timeout", out.weight_transfer_timeout_s);
+  // Longer than any training, and short enough to count nanoseconds.
+  constexpr double kLongest = 1e8;
+  if (!(out.weight_transfer_timeout_s > 0 && out.weight_transfer_timeout_s <= kLongest)) {
+    reader.fail(fmt::format("--weight-transfer-timeout must be more than 0 and at most {:.0f} seconds, not {}",
+                            kLongest, out.weight_transfer_timeout_s));
+  }
+}
+
 }  // namespace
 
 ControlOptions read_control_options(OptionReader& reader, const FlagValues& values, Environment environment) {
@@ -58,6 +93,7 @@ ControlOptions read_control_options(OptionReader& reader, const FlagValues& valu
   reader.text("sleep-directory", out.sleep_directory);
   out.level1_in_memory = reader.choice("sleep-level1-backing", {"file", "memory"}, 0) == 1;
   out.weight_directories = values.texts("weight-directory");
+  read_weight_updates(reader, values, out);
   return out;
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "layers/weight_staging.h"
+
 namespace unspool {
 
 class FlagValues;
@@ -20,6 +22,12 @@ struct ControlOptions {
   std::string sleep_directory;  // empty: the default
   bool level1_in_memory = false;
   std::vector<std::string> weight_directories;  // empty: anywhere
+  std::string weight_transfer_backend;          // empty: none
+  WeightUpdateMode weight_update_mode = WeightUpdateMode::kDoubleBuffer;
+  std::string weight_transfer_backend;  // empty: none
+  WeightUpdateMode weight_update_mode = WeightUpdateMode::kDoubleBuffer;
+  double weight_transfer_timeout_s = 300;
+  std::string transfer_python = "python3";
   // Asked for with rl_config, and always so: to be logged.
   std::vector<std::string> always_so;
 };

@@ -7,7 +7,7 @@ namespace unspool {
 
 bool is_dev_route(std::string_view path) {
   // A test holds this list against what the functions register.
-  constexpr std::array<std::string_view, 23> kPaths = {"/pause",
+  constexpr std::array<std::string_view, 26> kPaths = {"/pause",
                                                        "/resume",
                                                        "/is_paused",
                                                        "/sleep",
@@ -28,6 +28,9 @@ bool is_dev_route(std::string_view path) {
                                                        "/start_draft_weight_update",
                                                        "/update_weights",
                                                        "/finish_weight_update",
+                                                       "/areal_pause_generation",
+                                                       "/areal_continue_generation",
+                                                       "/areal_update_weights",
                                                        "/collective_rpc",
                                                        "/server_info"};
   return std::find(kPaths.begin(), kPaths.end(), path) != kPaths.end();

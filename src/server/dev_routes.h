@@ -14,6 +14,7 @@
 #include "http/server.h"
 #include "server/served_checkpoint.h"
 #include "server/weight_roots.h"
+#include "server/weight_transfer.h"
 
 namespace unspool {
 
@@ -21,10 +22,15 @@ using AddRoute = std::function<void(const char* method, const char* path, http::
 
 // Pause, sleep, wake, aborts, caches. `control` outlives the routes, here and below.
 void add_control_routes(const AddRoute& add, EngineControl& control);
-// Versions, checksums, and weight transfer, which is not configured.
+// Versions and checksums.
 void add_weight_routes(const AddRoute& add, EngineControl& control);
+// New weights from a trainer; `transfer` is null where none is configured. And, with prime-rl's body, from a directory.
+void add_transfer_routes(const AddRoute& add, EngineControl& control, WeightTransfer* transfer, WeightRoots roots);
+// AReaL's pause, resume and update from a directory.
+void add_areal_routes(const AddRoute& add, EngineControl& control, WeightRoots roots);
 // /collective_rpc.
-void add_rpc_route(const AddRoute& add, EngineControl& control, WeightRoots roots, ServedCheckpoint served);
+void add_rpc_route(const AddRoute& add, EngineControl& control, WeightTransfer* transfer, WeightRoots roots,
+                   ServedCheckpoint served);
 
 // For --unguarded-dev-routes: whether a path is one of these, or /server_info, which is about more than the control
 // plane.

@@ -202,7 +202,19 @@ constexpr FlagSpec kTraining[] = {
     {"sleep-level1-backing", kText, "file", "file, or memory: such weights stay where they are"},
     {"weight-directory", kTexts, "anywhere", "directories that weights may be reloaded from, links resolved"},
     {"unguarded-dev-routes", kSwitch, "false", "the development routes need no API key"},
-    {"weight-transfer-config", kJson, "", "weight updates", kRefused},
+    {"weight-transfer-config", kJson, "",
+     "how new weights come: {\"backend\": \"ipc\"} by shared memory of this host, {\"backend\": \"gloo\"} by "
+     "torch.distributed"},
+    {"weight-update-mode", kText, "double-buffer",
+     "double-buffer: new weights gather beside those that are served; in-place: over them, in half the memory, and "
+     "what "
+     "fails half-way leaves nothing to serve"},
+    {"weight-transfer-timeout", kNumber, "300",
+     "seconds after which a transfer is cut, or a session that hears nothing is dropped; the old weights stay"},
+    {"transfer-python", kText, "python3",
+     "the Python, with torch, that receives weights over gloo; the package unspool beside this program comes first on "
+     "its "
+     "PYTHONPATH"},
     {"worker-extension-cls", kText, "", "Python methods on workers", kRefused},
     {"worker-cls", kText, "auto", "Python workers", kRefused, "auto"},
     {"enable-lora", kSwitch, "false", "LoRA adapters", kRefused, "false"},

@@ -6,8 +6,9 @@
 
 namespace unspool {
 
-void add_rpc_route(const AddRoute& add, EngineControl& control, WeightRoots roots, ServedCheckpoint served) {
-  const auto methods = std::make_shared<const WorkerMethods>(control, std::move(roots), std::move(served));
+void add_rpc_route(const AddRoute& add, EngineControl& control, WeightTransfer* transfer, WeightRoots roots,
+                   ServedCheckpoint served) {
+  const auto methods = std::make_shared<const WorkerMethods>(control, transfer, std::move(roots), std::move(served));
   add("POST", "/collective_rpc",
       [methods](const http::HttpRequest& request, std::shared_ptr<http::Responder> responder) {
         const auto rpc = parse_rpc_request(request.body);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/api_server.h"
+#include "server/build_transfer.h"
 #include "server/flag_help.h"
 #include "server/options.h"
 #include "server/serving_context.h"
@@ -58,6 +59,7 @@ int fail(const std::string& message, int status) {
 int serve(const ServeOptions& options, double started_s) {
   StopGate gate;
   const SignalWatcher signals([&] { gate.stop(); });
+  if (const Status ready = check_transfer(options.control); !ready.ok()) return fail(ready.error().message, 1);
   auto context = build_serving_context(options);
   if (!context.ok()) return fail(context.error().message, 1);
   ApiServer server(**context);

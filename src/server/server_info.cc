@@ -36,8 +36,12 @@ Field flag_field(std::string_view name, bool value) {
   return {name, value ? "true" : "false", value ? "True" : "False"};
 }
 
-// What clients read, and what tells two servers apart. weight_transfer_config and its like stay null until there are
-// such.
+std::vector<Field> transfer_fields(const ControlOptions& options) {
+  if (options.weight_transfer_backend.empty()) return {};
+  return {text_field("backend", options.weight_transfer_backend)};
+}
+
+// What clients read, and what tells two servers apart. What is not configured is null.
 std::vector<Section> sections(const ServingContext& context) {
   const ServeOptions& options = context.options;
   const EngineConfig& engine = context.engine->config();
@@ -66,7 +70,7 @@ std::vector<Section> sections(const ServingContext& context) {
        {number_field("max_num_seqs", engine.max_num_seqs),
         number_field("max_num_batched_tokens", engine.max_num_batched_tokens),
         text_field("policy", engine.scheduling_policy == SchedulingPolicy::kPriority ? "priority" : "fcfs")}},
-      {"weight_transfer_config", {}},
+      {"weight_transfer_config", transfer_fields(options.control)},
       {"lora_config", {}},
       {"speculative_config", {}},
   };

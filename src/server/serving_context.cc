@@ -51,8 +51,12 @@ Result<int> context_length(const ServeOptions& options, const ModelConfig& confi
 }
 
 // As asked for, or by what is free; there is always room for one whole sequence then.
-Result<int> kv_blocks(const ServeOptions& options, int max_model_len, int64_t block_bytes) {
-  const int64_t available = available_memory_bytes();
+Result<int> kv_blocks(const ServeOptions& options, int max_model_len, int64_t block_bytes, size_t weight_bytes) {
+  const ControlOptions& control = options.control;
+  const bool second_copy =
+      !control.weight_transfer_backend.empty() && control.weight_update_mode == WeightUpdateMode::kDoubleBuffer;
+  const int64_t available =
+      std::max<int64_t>(available_memory_bytes() - (second_copy ? static_cast<int64_t>(weight_bytes) : 0), 0);
   int64_t blocks = 0;
   if (options.kv_cache_bytes) {
     if (*options.kv_cache_bytes > available) {
@@ -110,6 +114,17 @@ Status check_sleep_directory(const ControlOptions& options) {
   return {};
 }
 
+// Packs on threads of its own: they park while nothing comes, and share the cores with a generation while something does.
+Status build_staging(ServingContext& context, WeightSet& weights) {
+  const ControlOptions& options = context.options.control;
+  if (options.weight_transfer_backend.empty()) return {};
+  context.transfer_pool = std::make_unique<ThreadPool>(context.pool->size());
+  UNSPOOL_ASSIGN(context.transfer_backend,
+                 cpu::CpuBackend::create(*context.transfer_pool, context.backend->instruction_set()));
+  context.staging = std::make_unique<WeightStaging>(weights, *context.transfer_backend, options.weight_update_mode);
+  return {};
+}
+
 Status build_model(ServingContext& context, const ModelConfig& config, EngineConfig& engine) {
   const ServeOptions& options = context.options;
   const char* forced_isa = std::getenv("UNSPOOL_ISA");
@@ -123,7 +138,7 @@ Status build_model(ServingContext& context, const ModelConfig& config, EngineCon
 
   const DType kv_dtype = options.kv_cache_float32 ? DType::kFloat32 : model.dtype;
   const int64_t block_bytes = kv_cache_shape(config, options.block_size, 1, kv_dtype).block_bytes();
-  UNSPOOL_ASSIGN(const int blocks, kv_blocks(options, engine.max_model_len, block_bytes));
+  UNSPOOL_ASSIGN(const int blocks, kv_blocks(options, engine.max_model_len, block_bytes, context.weight_bytes));
   UNSPOOL_ASSIGN(auto cache,
                  context.backend->make_kv_cache(kv_cache_shape(config, options.block_size, blocks, kv_dtype)));
   context.kv_cache_bytes = blocks * block_bytes;
@@ -131,8 +146,9 @@ Status build_model(ServingContext& context, const ModelConfig& config, EngineCon
 
   auto runner =
       std::make_unique<ModelRunner>(std::move(model.network), std::move(cache), logits_rows_for(config.vocab_size));
+  UNSPOOL_TRY(build_staging(context, runner->model().weights()));
   context.memory = std::make_unique<RunnerMemory>(*runner, std::move(model.checkpoint), *context.pool,
-                                                  memory_options(options.control));
+                                                  memory_options(options.control), context.staging.get());
   context.executor = std::move(runner);
   context.sampler = std::make_unique<Sampler>(context.backend->vocab_kernels(), static_cast<int>(config.vocab_size));
   context.sampler->reserve(context.pool->size());

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "base/result.h"
 #include "engine/engine.h"
+#include "layers/weight_staging.h"
 #include "metrics/metrics.h"
 #include "protocol/serving_config.h"
 #include "runner/model_memory.h"
@@ -27,6 +28,10 @@ struct ServingContext {
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<StepExecutor> executor;
+  // Of weight updates, beside generation; null where no transfer is configured.
+  std::unique_ptr<ThreadPool> transfer_pool;
+  std::unique_ptr<Backend> transfer_backend;
+  std::unique_ptr<WeightStaging> staging;
   std::unique_ptr<ModelMemory> memory;
   std::unique_ptr<Sampler> sampler;
   std::unique_ptr<Engine> engine;

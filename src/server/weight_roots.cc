@@ -24,7 +24,7 @@ bool is_below(const fs::path& path, const fs::path& root) {
 
 }  // namespace
 
-ApiResult<std::string> WeightRoots::resolve(const std::string& path) const {
+ApiResult<std::string> WeightRoots::resolve(const std::string& path, const std::string& field) const {
   if (roots_.empty()) return path;
   std::vector<fs::path> roots;
   for (const std::string& root : roots_) roots.push_back(resolved(root));
@@ -33,8 +33,7 @@ ApiResult<std::string> WeightRoots::resolve(const std::string& path) const {
       return !root.empty() && is_below(target, root);
     });
   };
-  const ApiError refusal{403, "PermissionDeniedError", "weights_path is not below a --weight-directory",
-                         "weights_path"};
+  const ApiError refusal{403, "PermissionDeniedError", field + " is not below a --weight-directory", field};
   const fs::path directory = resolved(path);
   if (!allowed(directory)) return refusal;
   // A file in it may itself be a link that leads out. Directories that are links are entries too, and not entered.

@@ -54,16 +54,6 @@ void weight_info(const EngineControl& control, http::Responder& responder) {
   send_json(responder, std::move(w).str());
 }
 
-// Weight transfer without --weight-transfer-config: a faulty body is named first, as the reference does.
-http::Handler unconfigured(MaybeError (*check)(std::string_view)) {
-  return [check](const http::HttpRequest& request, const Reply& reply) {
-    if (const MaybeError error = check == nullptr ? std::nullopt : check(request.body)) {
-      return send_error(*reply, *error);
-    }
-    send_error(*reply, worker_error(kTransferNotConfigured));
-  };
-}
-
 }  // namespace
 
 void add_weight_routes(const AddRoute& add, EngineControl& control) {
@@ -78,16 +68,6 @@ void add_weight_routes(const AddRoute& add, EngineControl& control) {
     const auto include_dp = parse_include_dp(request.query_parameters());
     if (!include_dp.ok()) return send_error(*reply, include_dp.error());
     send_json(*reply, R"({"world_size":1})");
-  });
-
-  add("POST", "/init_weight_transfer_engine", unconfigured(check_init_transfer));
-  add("POST", "/start_weight_update", unconfigured(nullptr));
-  add("POST", "/start_draft_weight_update", unconfigured(nullptr));
-  add("POST", "/update_weights", unconfigured(check_update_weights));
-  add("POST", "/finish_weight_update", unconfigured(check_finish_update));
-  // There is nothing to shut down, which the reference does not mind.
-  add("POST", "/shutdown_weight_transfer_engine", [](const http::HttpRequest&, const Reply& reply) {
-    send_json(*reply, message_body("Weight transfer shut down"));
   });
 }
 

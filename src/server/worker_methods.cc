@@ -3,60 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
-#include <span>
 #include <string_view>
 
 #include "protocol/control_reply.h"
-#include "protocol/field_reader.h"
+#include "server/rpc_arguments.h"
 
 namespace unspool {
 namespace {
-
-using Names = std::span<const std::string_view>;
-
-// Python's binding: by place or by name, each name once, and none that the method does not have.
-class Arguments {
- public:
-  Arguments(const RpcRequest& request, Names names) : request_(request), names_(names) {
-    if (request.args.size() > names.size()) {
-      fail(fmt::format("{}() takes {} arguments but {} were given", request.method, names.size(), request.args.size()));
-    }
-    for (const auto& [name, value] : request.kwargs.members()) {
-      const auto at = std::find(names.begin(), names.end(), name);
-      if (at == names.end()) {
-        fail(fmt::format("{}() got an unexpected keyword argument '{}'", request.method, name));
-      } else if (static_cast<size_t>(at - names.begin()) < request.args.size()) {
-        fail(fmt::format("{}() got multiple values for argument '{}'", request.method, name));
-      }
-    }
-  }
-
-  // Null where it was not given.
-  JsonValue get(std::string_view name) const {
-    const size_t place = static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
-    return place < request_.args.size() ? request_.args[place] : request_.kwargs[name];
-  }
-
-  template <class T, class Coerce>
-  void read(std::string_view name, T& out, Coerce coerce) {
-    const JsonValue value = get(name);
-    if (value.is_null()) return;
-    FieldErrors errors;
-    if (auto parsed = coerce(value, std::string(name), errors)) out = std::move(*parsed);
-    if (!errors.empty() && !error_) error_ = errors.to_api_error();
-  }
-
-  void fail(std::string message) {
-    if (!error_) error_ = framework_error(std::move(message));
-  }
-  const MaybeError& error() const { return error_; }
-
- private:
-  const RpcRequest& request_;
-  const Names names_;
-  MaybeError error_;
-};
 
 constexpr auto kFlag = [](const JsonValue& v, const std::string& loc, FieldErrors& e) {
   return coerce_bool(v, loc, e);
@@ -98,11 +51,17 @@ const WorkerMethods::Method WorkerMethods::kMethods[] = {
     {"synchronize_device", &WorkerMethods::nothing},
     {"reset_mm_cache", &WorkerMethods::nothing},
     {"reset_encoder_cache", &WorkerMethods::nothing},
-    {"init_weight_transfer_engine", &WorkerMethods::transfer},
-    {"start_weight_update", &WorkerMethods::transfer},
-    {"start_draft_weight_update", &WorkerMethods::transfer},
-    {"update_weights", &WorkerMethods::transfer},
-    {"finish_weight_update", &WorkerMethods::transfer},
+    {"init_weight_transfer_engine", &WorkerMethods::init_transfer},
+    {"shutdown_weight_transfer_engine", &WorkerMethods::shut_down_transfer},
+    {"start_weight_update", &WorkerMethods::start_update},
+    {"start_draft_weight_update", &WorkerMethods::start_draft_update},
+    {"update_weights", &WorkerMethods::update_weights},
+    {"finish_weight_update", &WorkerMethods::finish_update},
+    // SkyRL's, around the same session.
+    {"skyrl_start_weight_update", &WorkerMethods::start_update},
+    {"update_weights_ipc", &WorkerMethods::update_weights},
+    {"update_weights_nccl", &WorkerMethods::update_over_nccl},
+    {"skyrl_finish_weight_update", &WorkerMethods::finish_update},
     {"add_lora", &WorkerMethods::lora},
     {"remove_lora", &WorkerMethods::lora},
     {"pin_lora", &WorkerMethods::lora},
@@ -119,7 +78,7 @@ void WorkerMethods::call(const RpcRequest& request, RpcReply reply) const {
 
 void WorkerMethods::reload_weights(const RpcRequest& request, RpcReply reply) const {
   static constexpr std::string_view kNames[] = {"weights_iterator", "weights_path", "is_checkpoint_format"};
-  Arguments arguments(request, kNames);
+  RpcArguments arguments(request, kNames);
   ReloadRequest reload;
   if (!arguments.get("weights_iterator").is_null()) {
     arguments.fail("weights_iterator cannot be sent; give weights_path, a directory that the server can read");
@@ -140,7 +99,7 @@ void WorkerMethods::reload_weights(const RpcRequest& request, RpcReply reply) co
 // The reference's worker frees its memory under whatever the engine runs. Here sleep and wake_up are the engine's.
 void WorkerMethods::sleep(const RpcRequest& request, RpcReply reply) const {
   static constexpr std::string_view kNames[] = {"level"};
-  Arguments arguments(request, kNames);
+  RpcArguments arguments(request, kNames);
   int64_t level = 1;
   arguments.read("level", level, [](const JsonValue& v, const std::string& loc, FieldErrors& e) {
     return coerce_int(v, loc, e, {.ge = 0, .le = 2});
@@ -153,7 +112,7 @@ void WorkerMethods::sleep(const RpcRequest& request, RpcReply reply) const {
 
 void WorkerMethods::wake_up(const RpcRequest& request, RpcReply reply) const {
   static constexpr std::string_view kNames[] = {"tags"};
-  Arguments arguments(request, kNames);
+  RpcArguments arguments(request, kNames);
   std::optional<std::vector<std::string>> tags;
   arguments.read("tags", tags, kTexts);
   if (arguments.error()) return reply(*arguments.error());
@@ -198,10 +157,6 @@ void WorkerMethods::report_device_id(const RpcRequest&, RpcReply reply) const {
 
 void WorkerMethods::nothing(const RpcRequest&, RpcReply reply) const {
   reply(std::string("null"));
-}
-
-void WorkerMethods::transfer(const RpcRequest&, RpcReply reply) const {
-  reply(worker_error(kTransferNotConfigured));
 }
 
 void WorkerMethods::lora(const RpcRequest&, RpcReply reply) const {

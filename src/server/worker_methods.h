@@ -9,6 +9,7 @@
 #include "protocol/control_request.h"
 #include "server/served_checkpoint.h"
 #include "server/weight_roots.h"
+#include "server/weight_transfer.h"
 
 namespace unspool {
 
@@ -18,9 +19,10 @@ using RpcReply = std::function<void(ApiResult<std::string> result)>;
 
 class WorkerMethods {
  public:
-  // `served`: what reload_weights loads where it is told nothing, whatever was loaded in between.
-  WorkerMethods(EngineControl& control, WeightRoots roots, ServedCheckpoint served)
-      : control_(control), roots_(std::move(roots)), served_(std::move(served)) {}
+  // `transfer` is null where none is configured. `served`: what reload_weights loads where it is told nothing, whatever
+  // was loaded in between.
+  WorkerMethods(EngineControl& control, WeightTransfer* transfer, WeightRoots roots, ServedCheckpoint served)
+      : control_(control), transfer_(transfer), roots_(std::move(roots)), served_(std::move(served)) {}
   void call(const RpcRequest& request, RpcReply reply) const;
 
  private:
@@ -37,10 +39,18 @@ class WorkerMethods {
   void list_loras(const RpcRequest& request, RpcReply reply) const;
   void report_device_id(const RpcRequest& request, RpcReply reply) const;
   void nothing(const RpcRequest& request, RpcReply reply) const;
-  void transfer(const RpcRequest& request, RpcReply reply) const;
+  // worker_methods_transfer.cc
+  void init_transfer(const RpcRequest& request, RpcReply reply) const;
+  void shut_down_transfer(const RpcRequest& request, RpcReply reply) const;
+  void start_update(const RpcRequest& request, RpcReply reply) const;
+  void start_draft_update(const RpcRequest& request, RpcReply reply) const;
+  void update_weights(const RpcRequest& request, RpcReply reply) const;
+  void update_over_nccl(const RpcRequest& request, RpcReply reply) const;
+  void finish_update(const RpcRequest& request, RpcReply reply) const;
   void lora(const RpcRequest& request, RpcReply reply) const;
 
   EngineControl& control_;
+  WeightTransfer* const transfer_;
   const WeightRoots roots_;
   const ServedCheckpoint served_;
 };

@@ -23,6 +23,8 @@ constexpr int64_t kTileStride = kTilePanels * kPanel;
 // Panels of a run for a few rows, at most: long enough to read at memory's speed, short enough to share out the head
 // evenly.
 constexpr int64_t kLongestRun = 32;
+// Elements that a thread writes at once: some tens of microseconds of cache misses.
+constexpr size_t kWritesAPiece = 4096;
 
 }  // namespace
 
@@ -54,6 +56,58 @@ void CpuBackend::load_rows(Matrix& matrix, int64_t first_row, const TensorView& 
   const int64_t first_panel = first_row / kPanel, last_panel = (first_row + source.shape[0] - 1) / kPanel;
   pool_.parallel_for(last_panel - first_panel + 1,
                      [&](int64_t i, int) { packed.pack_panel(first_panel + i, first_row, source); });
+}
+
+void CpuBackend::copy_rows(Matrix& to, const Matrix& from, int64_t first, int64_t count) {
+  auto& packed = static_cast<PackedMatrix&>(to);
+  const auto& source = static_cast<const PackedMatrix&>(from);
+  UNSPOOL_CHECK(packed.rows() == source.rows() && packed.columns() == source.columns() &&
+                    packed.stored() == source.stored() && first >= 0 && first + count <= packed.rows(),
+                "rows {} and on, {} of [{}, {}] from [{}, {}]", first, count, packed.rows(), packed.columns(),
+                source.rows(), source.columns());
+  const int64_t first_panel = first / kPanel, end_panel = (first + count + kPanel - 1) / kPanel;
+  pool_.parallel_for(end_panel - first_panel, [&](int64_t i, int) {
+    packed.copy_panel(first_panel + i, source, first, first + count);
+  });
+}
+
+void CpuBackend::write_elements(std::span<const ElementWrites> writes) {
+  struct Piece {
+    const ElementWrites* writes;
+    size_t begin;
+  };
+  std::vector<Piece> pieces;
+  for (const ElementWrites& each : writes)
+    for (size_t begin = 0; begin < each.positions.size(); begin += kWritesAPiece) pieces.push_back({&each, begin});
+  pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i, int) {
+    const auto& [each, begin] = pieces[static_cast<size_t>(i)];
+    const auto positions = each->positions.subspan(begin, std::min(kWritesAPiece, each->positions.size() - begin));
+    const auto write = [&](auto element) {
+      auto* to = reinterpret_cast<decltype(element)*>(each->matrix->storage().data()) + each->base;
+      const auto* values = static_cast<const decltype(element)*>(each->values) + begin;
+      for (size_t k = 0; k < positions.size(); ++k) to[positions[k]] = values[k];
+    };
+    if (dtype_size(each->matrix->dtype()) == 2)
+      write(uint16_t{});
+    else
+      write(uint32_t{});
+  });
+}
+
+Hash128 CpuBackend::digest(const Matrix& matrix, int64_t first, int64_t count, Hash128 before) {
+  const auto& packed = static_cast<const PackedMatrix&>(matrix);
+  static_assert(kRowGroup == kPanel);
+  UNSPOOL_CHECK(first >= 0 && first % kPanel == 0 && first + count <= packed.rows(), "rows {} and on, {} of {}", first,
+                count, packed.rows());
+  std::vector<Hash128> hashes(static_cast<size_t>((count + kPanel - 1) / kPanel));
+  pool_.parallel_for(static_cast<int64_t>(hashes.size()), [&](int64_t i, int) {
+    hashes[static_cast<size_t>(i)] = packed.hash_panel(first / kPanel + i, first + count);
+  });
+  for (const Hash128& hash : hashes) {
+    const Hash128 both[2] = {before, hash};
+    before = hash128(both, sizeof both, 0);
+  }
+  return before;
 }
 
 Result<std::unique_ptr<ProductInput>> CpuBackend::make_product_input(int64_t max_rows, int64_t columns, DType weights,

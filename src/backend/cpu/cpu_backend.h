@@ -27,6 +27,9 @@ class CpuBackend final : public Backend {
 
   Result<std::unique_ptr<Matrix>> make_matrix(int64_t rows, int64_t columns, DType dtype) override;
   void load_rows(Matrix& matrix, int64_t first_row, const TensorView& source) override;
+  void copy_rows(Matrix& to, const Matrix& from, int64_t first, int64_t count) override;
+  void write_elements(std::span<const ElementWrites> writes) override;
+  Hash128 digest(const Matrix& matrix, int64_t first, int64_t count, Hash128 before) override;
   Result<std::unique_ptr<ProductInput>> make_product_input(int64_t max_rows, int64_t columns, DType weights,
                                                            MatmulPrecision precision) override;
   Result<std::unique_ptr<KvCache>> make_kv_cache(const KvCacheShape& shape) override;

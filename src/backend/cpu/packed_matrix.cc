@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "tensor/convert.h"
@@ -108,6 +110,44 @@ void PackedMatrix::pack_panel(int64_t panel, int64_t first_row, const TensorView
       UNSPOOL_CHECK(source.dtype == DType::kFloat32, "weights of {}", torch_name(source.dtype));
       return pack_converted<FromFloat32>(source.data, columns_, stored_, range, out);
   }
+}
+
+void PackedMatrix::copy_panel(int64_t panel, const PackedMatrix& from, int64_t first, int64_t last) {
+  const int64_t begin = std::max(panel * kPanel, first), end = std::min((panel + 1) * kPanel, last);
+  unsigned char* to = buffer_.as<unsigned char>() + panel * panel_bytes_;
+  const auto* source = static_cast<const unsigned char*>(from.panel(panel));
+  if (end - begin == kPanel) {
+    std::memcpy(to, source, static_cast<size_t>(panel_bytes_));
+    return;
+  }
+  if (begin >= end) return;
+  const int64_t step = step_bytes(stored_), lane = step / kPanel, offset = (begin - panel * kPanel) * lane;
+  for (int64_t s = 0; s < steps_; ++s)
+    std::memcpy(to + s * step + offset, source + s * step + offset, static_cast<size_t>((end - begin) * lane));
+}
+
+Hash128 PackedMatrix::hash_panel(int64_t index, int64_t last) const {
+  const auto size = static_cast<size_t>(panel_bytes_);
+  const int64_t lanes = std::min(last - index * kPanel, int64_t{kPanel});
+  if (lanes == kPanel) return hash128(panel(index), size, 0);
+  const int64_t step = step_bytes(stored_);
+  std::vector<unsigned char> masked(size);
+  for (int64_t s = 0; s < steps_; ++s)
+    std::memcpy(masked.data() + s * step, static_cast<const unsigned char*>(panel(index)) + s * step,
+                static_cast<size_t>(lanes * step / kPanel));
+  return hash128(masked.data(), size, 0);
+}
+
+void PackedMatrix::swap_storage(Matrix& other) {
+  auto& packed = static_cast<PackedMatrix&>(other);
+  UNSPOOL_CHECK(packed.rows_ == rows_ && packed.columns_ == columns_ && packed.stored_ == stored_,
+                "[{}, {}] for [{}, {}]", packed.rows_, packed.columns_, rows_, columns_);
+  std::swap(buffer_, packed.buffer_);
+}
+
+RowLayout PackedMatrix::row_layout(int64_t row) const {
+  const int64_t group = stored_ == Stored::kBf16 ? 2 : 1;
+  return {(row / kPanel * steps_ * kPanel + row % kPanel) * group, group, kPanel * group};
 }
 
 void PackedMatrix::read_row(int64_t row, float* y) const {

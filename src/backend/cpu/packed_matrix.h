@@ -21,6 +21,8 @@ class PackedMatrix final : public Matrix {
   Status allocate() override;
   std::span<std::byte> storage() override { return {buffer_.as<std::byte>(), buffer_.size_bytes()}; }
   void read_rows(int64_t first, int64_t count, void* out) const override;
+  void swap_storage(Matrix& other) override;
+  RowLayout row_layout(int64_t row) const override;
 
   Stored stored() const { return stored_; }
   int64_t steps() const { return steps_; }
@@ -31,6 +33,10 @@ class PackedMatrix final : public Matrix {
   // Rows [first, last) of `source`, whose row 0 is this matrix's row `first_row`: one call a panel may run beside
   // others of other panels.
   void pack_panel(int64_t panel, int64_t first_row, const TensorView& source);
+  // The same from a matrix of the same shape and type: of rows [first, last), those that lie in the panel.
+  void copy_panel(int64_t panel, const PackedMatrix& from, int64_t first, int64_t last);
+  // Of the panel's rows below `last` alone, whatever fills the lanes behind them.
+  Hash128 hash_panel(int64_t panel, int64_t last) const;
   // One row as floats.
   void read_row(int64_t row, float* y) const;
 

@@ -78,6 +78,31 @@ class FakeMemory final : public ModelMemory {
     executor_.weights = weights_of(request.weights_path);
     return {};
   }
+  Status begin_update(uint64_t session) override {
+    EXPECT_FALSE(weights_released);
+    EXPECT_FALSE(update.has_value()) << "a session within another";
+    if (fail_begin_update) return internal_error("no transfer is configured");
+    update = session;
+    return {};
+  }
+  bool updates_in_place() const override { return in_place; }
+  Result<bool> commit_update(bool partial) override {
+    EXPECT_FALSE(weights_released);
+    EXPECT_TRUE(update.has_value());
+    if (throw_commit) throw std::runtime_error("half-way");
+    if (!whole && !partial) return invalid_argument("tensors are missing");
+    update.reset();
+    const bool defined = whole || executor_.weights != kPoison;
+    if (defined) executor_.weights = weights_of("update");
+    return defined;
+  }
+  bool drop_update() override {
+    EXPECT_TRUE(update.has_value());
+    update.reset();
+    if (in_place) executor_.weights = kPoison;
+    return in_place;
+  }
+
   void zero_weights() override {
     EXPECT_FALSE(weights_released);
     executor_.weights = 1;
@@ -98,6 +123,11 @@ class FakeMemory final : public ModelMemory {
   bool fail_restore_weights = false;
   bool fail_restore_kv_cache = false;
   bool changed_checkpoint = false;
+  bool fail_begin_update = false;
+  bool throw_commit = false;
+  bool in_place = false;
+  bool whole = true;                // what the session brings
+  std::optional<uint64_t> update;  // the open session
 
  private:
   FakeExecutor& executor_;

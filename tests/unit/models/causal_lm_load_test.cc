@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "../weights/weights_test_util.h"
 #include "backend/cpu/cpu_backend.h"
@@ -123,6 +124,17 @@ TEST_F(CausalLmLoadTest, ATiedHeadNeedNotBeThereAndMayBe) {
   EXPECT_EQ(error(), "");
   remove("lm_head.weight");
   EXPECT_EQ(error(), "");
+}
+
+TEST_F(CausalLmLoadTest, ACheckpointThatIsCutShortWhileItIsRead) {
+  const TempDir dir;
+  dir.write("model.safetensors", safetensors_of(tensors_));
+  const Checkpoint checkpoint = Checkpoint::open(dir.path()).value();
+  const auto cut = [&](size_t) { std::filesystem::resize_file(dir.path() + "/model.safetensors", 0); };
+  const auto model =
+      CausalLm::load(config_, checkpoint, *backend_, {.max_tokens = 4, .max_positions = 64, .max_logits_rows = 4}, cut);
+  ASSERT_FALSE(model.ok());
+  EXPECT_NE(model.error().message.find("model.safetensors was changed while it was read"), std::string::npos);
 }
 
 TEST_F(CausalLmLoadTest, OldRotaryBuffersAreNoSurplus) {

@@ -25,6 +25,7 @@ class FakeControl final : public EngineControl {
   std::map<std::string, std::string> checksums = {{"a.weight", "aa"}, {"b.weight", "bb"}};
   std::vector<ControlCallback<PauseReply>> pending;  // pauses that wait, where `hold_pauses`
   bool hold_pauses = false;
+  uint64_t session = 0;
 
   void pause(PauseMode mode, bool clear_cache, ControlCallback<PauseReply> reply) override {
     constexpr const char* kNames[] = {"abort", "wait", "keep"};
@@ -62,6 +63,18 @@ class FakeControl final : public EngineControl {
     answer(reply, std::map(checksums));
   }
   void zero_weights(DoneCallback reply) override { note("zero", reply); }
+  void start_weight_update(ControlCallback<uint64_t> reply) override {
+    calls.emplace_back("start");
+    answer(reply, uint64_t{++session});
+  }
+  void hold_for_update(uint64_t of, DoneCallback reply) override { note(fmt::format("hold {}", of), reply); }
+  void finish_weight_update(uint64_t of, bool partial, std::optional<std::string> version,
+                            DoneCallback reply) override {
+    note(fmt::format("finish {} {} {}", of, partial ? "partial" : "whole", version.value_or("-")), reply);
+  }
+  void drop_weight_update(uint64_t of, std::string why, DoneCallback reply) override {
+    note(fmt::format("drop {}: {}", of, why), reply);
+  }
   ControlStatus status() const override { return now; }
 
  private:

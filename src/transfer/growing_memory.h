@@ -1,0 +1,31 @@
+// Memory that another process fills: a file of nothing but memory, which can grow and never shrinks.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/descriptor.h"
+#include "base/result.h"
+
+namespace unspool {
+
+class GrowingMemory {
+ public:
+  static Result<GrowingMemory> create();
+  GrowingMemory(GrowingMemory&& other) noexcept;
+  GrowingMemory& operator=(GrowingMemory&& other) noexcept;
+  ~GrowingMemory();
+
+  int fd() const { return file_.get(); }
+  // At least that long from now on; what was there stays.
+  Status grow(size_t size_bytes);
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  GrowingMemory() = default;
+  Descriptor file_;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace unspool

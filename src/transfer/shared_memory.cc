@@ -1,0 +1,182 @@
+#include "transfer/shared_memory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "base/log.h"
+#include "weights/quote.h"
+
+namespace unspool {
+namespace {
+
+constexpr std::string_view kParam = "update_info.shm_name";
+constexpr const char* kFolder = "/dev/shm";
+constexpr std::string_view kSenderPrefix = "unspool-";
+constexpr size_t kSenderDigits = 32;
+// Between its creation and its lock a sender's segment looks like one that was left behind. Those are two calls in a
+// row; ten seconds are more than any machine puts between them.
+constexpr time_t kSettledSeconds = 10;
+
+Error refusal(const std::string& name, std::string_view message) {
+  return invalid_argument(fmt::format("{} {}: {}", kParam, quote_name("/" + name), message), std::string(kParam));
+}
+
+// One name in the folder, and nothing that leads elsewhere.
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name.size() <= NAME_MAX && name != "." && name != ".." && name.find('/') == name.npos &&
+         name.find('\0') == name.npos;
+}
+
+std::string_view without_slash(std::string_view name) {
+  if (name.starts_with('/')) name.remove_prefix(1);
+  return name;
+}
+
+bool is_senders_name(std::string_view name) {
+  if (!name.starts_with(kSenderPrefix)) return false;
+  name.remove_prefix(kSenderPrefix.size());
+  return name.size() == kSenderDigits && name.find_first_not_of("0123456789abcdef") == name.npos;
+}
+
+// Takes no lock that stays.
+bool is_locked(int fd) {
+  if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  ::flock(fd, LOCK_UN);
+  return false;
+}
+
+Status check_owner(const std::string& name, const struct stat& info) {
+  if (!S_ISREG(info.st_mode)) return refusal(name, "expected a segment of shared memory, got something else");
+  if (info.st_uid != ::geteuid()) {
+    return refusal(name, fmt::format("expected a segment of user {}, got one of user {}", ::geteuid(), info.st_uid));
+  }
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return refusal(name, fmt::format("expected mode 600, got {:o}: others may touch it", info.st_mode & 07777));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<SharedSegment> SharedSegment::map(const std::string& name) {
+  SharedSegment segment;
+  segment.name_ = name;
+  segment.file_ = Descriptor(::shm_open(("/" + name).c_str(), O_RDONLY, 0));
+  if (!segment.file_.is_open()) return refusal(name, std::string("cannot be opened: ") + std::strerror(errno));
+  struct stat info{};
+  if (::fstat(segment.file_.get(), &info) != 0) return refusal(name, std::strerror(errno));
+  UNSPOOL_TRY(check_owner(name, info));
+  UNSPOOL_TRY(segment.map_size(static_cast<size_t>(info.st_size)));
+  segment.was_locked_ = is_locked(segment.file_.get());
+  // Both sides have it now; nobody else will.
+  ::shm_unlink(("/" + name).c_str());
+  return segment;
+}
+
+Status SharedSegment::map_size(size_t size_bytes) {
+  unmap();
+  if (size_bytes == 0) return {};
+  void* const data = ::mmap(nullptr, size_bytes, PROT_READ, MAP_SHARED, file_.get(), 0);
+  if (data == MAP_FAILED) return refusal(name_, std::string("cannot be mapped: ") + std::strerror(errno));
+  data_ = static_cast<std::byte*>(data);
+  size_ = size_bytes;
+  guard_ = MappingGuard(data, size_bytes);
+  return {};
+}
+
+void SharedSegment::unmap() {
+  guard_ = {};
+  if (data_ != nullptr) ::munmap(data_, size_);
+  data_ = nullptr;
+  size_ = 0;
+}
+
+SharedSegment::SharedSegment(SharedSegment&& other) noexcept {
+  *this = std::move(other);
+}
+
+SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
+  std::swap(name_, other.name_);
+  std::swap(file_, other.file_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(guard_, other.guard_);
+  std::swap(was_locked_, other.was_locked_);
+  return *this;
+}
+
+SharedSegment::~SharedSegment() {
+  unmap();
+}
+
+Status SharedSegment::follow_size() {
+  struct stat info{};
+  if (::fstat(file_.get(), &info) != 0) return refusal(name_, std::strerror(errno));
+  const auto size = static_cast<size_t>(info.st_size);
+  return size == size_ && !guard_.faulted() ? Status() : map_size(size);
+}
+
+Status SharedSegment::check_whole() const {
+  struct stat info{};
+  const bool is_known = ::fstat(file_.get(), &info) == 0;
+  if (is_known && static_cast<size_t>(info.st_size) >= size_ && !guard_.faulted()) return {};
+  return refusal(name_, fmt::format("expected {} bytes until the reply, got {}: it was cut short while it was read",
+                                    size_, is_known ? info.st_size : 0));
+}
+
+bool SharedSegment::is_abandoned() {
+  const bool locked = is_locked(file_.get());
+  return std::exchange(was_locked_, was_locked_ || locked) && !locked;
+}
+
+Result<SharedSegment*> SharedMemory::find_or_map(std::string_view given) {
+  const std::string name(without_slash(given));
+  if (!is_plain_name(name)) return refusal(name, "expected one name, such as /unspool-0123456789abcdef");
+  // A name that is there belongs to a segment that is not mapped yet: its sender's next one, if we have one of it.
+  auto mapped = SharedSegment::map(name);
+  const auto kept = segments_.find(name);
+  if (!mapped.ok() && kept != segments_.end()) {
+    UNSPOOL_TRY(kept->second.follow_size());
+    return &kept->second;
+  }
+  if (!mapped.ok()) return mapped.error();
+  return &segments_.insert_or_assign(name, std::move(mapped).value()).first->second;
+}
+
+void SharedMemory::release_abandoned() {
+  for (auto at = segments_.begin(); at != segments_.end();) {
+    if (!at->second.is_abandoned()) {
+      ++at;
+      continue;
+    }
+    log_info("The sender of /{} is gone; its memory is let go", at->first);
+    at = segments_.erase(at);
+  }
+}
+
+void SharedMemory::sweep() {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(kFolder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (!is_senders_name(name)) continue;
+    const Descriptor file(::shm_open(("/" + name).c_str(), O_RDONLY, 0));
+    struct stat info{};
+    if (!file.is_open() || ::fstat(file.get(), &info) != 0 || !check_owner(name, info).ok()) continue;
+    if (std::time(nullptr) - info.st_mtim.tv_sec < kSettledSeconds || is_locked(file.get())) continue;
+    log_info("Removing /{}, which a sender has left behind", name);
+    ::shm_unlink(("/" + name).c_str());
+  }
+}
+
+}  // namespace unspool

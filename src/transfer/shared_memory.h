@@ -1,0 +1,62 @@
+// Segments of POSIX shared memory that a trainer on this host fills (docs/adr/0006-weights-through-shared-memory.md).
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/descriptor.h"
+#include "base/mapping_guard.h"
+#include "base/result.h"
+
+namespace unspool {
+
+// One segment, mapped read-only; its name is gone once it is. Moves, does not copy.
+class SharedSegment {
+ public:
+  // Takes a segment that is this user's own, with no rights for anybody else. `name` is without the slash.
+  static Result<SharedSegment> map(const std::string& name);
+  SharedSegment(SharedSegment&& other) noexcept;
+  SharedSegment& operator=(SharedSegment&& other) noexcept;
+  ~SharedSegment();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // Follows a sender that has made it longer or shorter since.
+  Status follow_size();
+  // Whether all that was mapped has been there all the time.
+  Status check_whole() const;
+  // Its lock was held once, and is free now.
+  bool is_abandoned();
+
+ private:
+  SharedSegment() = default;
+  Status map_size(size_t size_bytes);
+  void unmap();
+
+  std::string name_;
+  Descriptor file_;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  MappingGuard guard_;
+  bool was_locked_ = false;
+};
+
+// What is mapped, by name. Segments are kept: pages that are touched for the first time cost more than their bytes.
+class SharedMemory {
+ public:
+  // A new one, or one that was mapped before. `name` may begin with a slash. Errors are the client's.
+  Result<SharedSegment*> find_or_map(std::string_view name);
+  void release_all() { segments_.clear(); }
+  void release_abandoned();
+  bool empty() const { return segments_.empty(); }
+
+  // Removes what senders that are gone have left unmapped: names such as only senders give, whose lock is free.
+  static void sweep();
+
+ private:
+  std::map<std::string, SharedSegment, std::less<>> segments_;
+};
+
+}  // namespace unspool
