@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from .errors import ApiError
+from .errors import ApiError, Unreachable
 
 T = TypeVar("T")
 
@@ -34,7 +34,11 @@ class Call(Generic[T]):
     def result(self, status: int, body: bytes) -> T:
         if status != 200:
             raise ApiError.from_answer(status, self.path, body)
-        return self.read(json.loads(body) if body else None)
+        try:
+            answer = json.loads(body) if body else None
+        except ValueError:
+            raise Unreachable(f"{self.path}: what answers is no JSON, but {body[:100]!r}") from None
+        return self.read(answer)
 
 
 class Endpoint:

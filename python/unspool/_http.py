@@ -86,5 +86,7 @@ class Connections:
                 sock.settimeout(limit())
                 part = response.read1(1 << 20)
                 if not part:
+                    if response.length:  # read1() does not mind
+                        raise http.client.IncompleteRead(b"", response.length)
                     return response.status, b"".join(parts)
                 parts.append(part)
