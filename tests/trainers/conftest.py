@@ -14,6 +14,8 @@ sys.path.insert(0, str(ROOT / "python"))
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["DISABLE_MLFLOW_INTEGRATION"] = "TRUE"
+# Tiny models: a second thread of torch's would mostly wait for the first.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 @pytest.fixture(scope="module")

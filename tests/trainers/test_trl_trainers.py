@@ -109,3 +109,53 @@ def test_update_by_single_tensors(serve, policy):
             client.update_named_param(name, parameter.data)
     assert served_log_probs(server) == pytest.approx(log_probs(model), abs=1e-4)
     client.close_communicator()
+
+
+@pytest.mark.parametrize("hook", ["weight_transfer", "own calls"])
+def test_async(serve, policy, tmp_path, hook):
+    """AsyncGRPO: generation is frozen, the weights change, and what was in flight goes on; nothing is aborted."""
+    transport = "ipc" if hook == "weight_transfer" else "gloo"
+    server = transferring(serve, policy, transport)
+    unspool.integrations.trl.install_async_grpo()
+    from transformers import AutoTokenizer
+    from trl.chat_template_utils import qwen3_chat_template
+    from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
+
+    # Its rollout worker parses answers, and knows how for the templates of some families only.
+    tokenizer = AutoTokenizer.from_pretrained(policy)
+    tokenizer.chat_template = qwen3_chat_template
+    config = AsyncGRPOConfig(
+        vllm_server_base_url=server.url,
+        max_staleness=2,
+        max_inflight_tasks=16,
+        token_budget=512,
+        **settings(tmp_path, max_completion_length=200, learning_rate=1e-3),
+    )
+    transfer = unspool.integrations.trl.WeightTransfer(server.url, transport) if transport == "ipc" else None
+    trainer = AsyncGRPOTrainer(
+        model=str(policy),
+        reward_funcs=share_of_low_ids,
+        args=config,
+        processing_class=tokenizer,
+        train_dataset=Dataset.from_dict({"prompt": [[{"role": "user", "content": text}] for text in PROMPTS * 4]}),
+        weight_transfer=transfer,
+    )
+    in_flight = []
+    pause = trainer.weight_transfer.pause
+
+    def watched_pause():
+        pause()
+        in_flight.append(sum(server.in_flight()))
+
+    trainer.weight_transfer.pause = watched_pause
+    trainer.train()
+    steps = [entry for entry in trainer.state.log_history if "reward" in entry]
+    assert len(steps) == STEPS
+    # Each sync but the first, before which nothing is asked for, met rollouts under way.
+    assert len(in_flight) == STEPS + 1 and min(in_flight[1:]) > 0
+    # The first step trains on what its own weights drew: the trainer's attention and ours agree.
+    assert steps[0]["ratio"] == pytest.approx(1, abs=1e-4) and steps[0]["kl"] < 1e-6
+    assert server.metric("vllm:request_success_total", finished_reason="abort") == 0
+    if transfer:
+        with unspool.Client(server.url) as client:
+            assert client.weight_info().version == str(STEPS + 1)
