@@ -129,6 +129,46 @@ void attention(benchmark::State& state, DType dtype) {
          2.0 * static_cast<double>(count * (context + tokens) * kKvHeads * kHeadDim * dtype_size(dtype)));
 }
 
+// Weights as a checkpoint or an update brings them, all of SmolLM2's hidden layers' gates one behind the other; GB/s of
+// what is read.
+void pack(benchmark::State& state, DType from, DType to) {
+  constexpr int64_t kMatrices = 60;
+  const int64_t bytes = kInner * kHidden * dtype_size(from);
+  const std::vector<unsigned char> source(static_cast<size_t>(kMatrices * bytes + 1), 0x3c);
+  std::vector<std::unique_ptr<Matrix>> matrices;
+  for (int64_t i = 0; i < kMatrices; ++i) matrices.push_back(matrix(kInner, kHidden, to));
+  int64_t next = 0;
+  for (auto _ : state) {
+    const int64_t i = next++ % kMatrices;
+    backend().load_rows(*matrices[static_cast<size_t>(i)], 0,
+                        {source.data() + 1 + i * bytes, from, Shape{kInner, kHidden}});
+  }
+  report(state, 0, static_cast<double>(bytes));
+}
+
+// One element in a hundred of as many.
+void write_elements(benchmark::State& state) {
+  constexpr size_t kMatrices = 150;
+  std::vector<std::unique_ptr<Matrix>> matrices;
+  std::vector<std::vector<uint32_t>> positions(kMatrices);
+  const std::vector<uint16_t> values(kInner * kHidden, 0x3c3c);
+  std::mt19937 random(1);
+  std::vector<ElementWrites> writes;
+  size_t elements = 0;
+  for (size_t i = 0; i < kMatrices; ++i) {
+    matrices.push_back(matrix(kInner, kHidden, DType::kBFloat16));
+    for (int64_t row = 0; row < kInner; ++row)
+      for (int64_t k = 0; k < kHidden; ++k)
+        if (random() % 100 == 0)
+          positions[i].push_back(static_cast<uint32_t>(matrices[i]->row_layout(row).position(k)));
+    writes.push_back({.matrix = matrices[i].get(), .base = 0, .positions = positions[i], .values = values.data()});
+    elements += positions[i].size();
+  }
+  for (auto _ : state) backend().write_elements(writes);
+  state.counters["elements/s"] = benchmark::Counter(
+      static_cast<double>(elements) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+
 constexpr auto kBf16 = DType::kBFloat16;
 constexpr auto kOne = MatmulPrecision::kBf16, kTwo = MatmulPrecision::kBf16x2;
 
@@ -145,6 +185,12 @@ LINEAR(down_f32, kHidden, kInner, DType::kFloat32, kOne);
 BENCHMARK_CAPTURE(linear, head, kVocab, kHidden, kBf16, kOne)->Arg(1)->Arg(16)->Arg(64)->UseRealTime();
 BENCHMARK(gated_silu)->Arg(1)->Arg(16)->Arg(64)->Arg(512)->UseRealTime();
 BENCHMARK(rms_norm)->Arg(1)->Arg(64)->Arg(512)->UseRealTime();
+
+BENCHMARK_CAPTURE(pack, bf16, kBf16, kBf16)->UseRealTime();
+BENCHMARK_CAPTURE(pack, f32_to_bf16, DType::kFloat32, kBf16)->UseRealTime();
+BENCHMARK_CAPTURE(pack, f32, DType::kFloat32, DType::kFloat32)->UseRealTime();
+BENCHMARK_CAPTURE(pack, f16, DType::kFloat16, DType::kFloat16)->UseRealTime();
+BENCHMARK(write_elements)->UseRealTime();
 
 void attention_sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"sequences", "tokens", "context"})->UseRealTime();

@@ -24,8 +24,6 @@ struct ControlOptions {
   std::vector<std::string> weight_directories;  // empty: anywhere
   std::string weight_transfer_backend;          // empty: none
   WeightUpdateMode weight_update_mode = WeightUpdateMode::kDoubleBuffer;
-  std::string weight_transfer_backend;  // empty: none
-  WeightUpdateMode weight_update_mode = WeightUpdateMode::kDoubleBuffer;
   double weight_transfer_timeout_s = 300;
   std::string transfer_python = "python3";
   // Asked for with rl_config, and always so: to be logged.

@@ -23,8 +23,8 @@ inline constexpr std::string_view kTransferBackends =
 
 // Trainers say it at init, at each update, or at both; the update wins.
 struct Packing {
-  std::optional<bool> packed;
-  std::optional<int64_t> buffer_size_bytes;
+  std::optional<bool> packed = std::nullopt;
+  std::optional<int64_t> buffer_size_bytes = std::nullopt;
 
   Packing over(const Packing& base) const;
   bool is_packed() const { return packed.value_or(false); }
@@ -32,23 +32,23 @@ struct Packing {
 };
 
 struct InitInfo {
-  Packing packing;
+  Packing packing = {};
   // gloo: the trainer's store, and our place among `world_size` members.
-  std::string master_address;
+  std::string master_address = {};
   int master_port = 0;
   int rank = 0;
   int world_size = 0;
 };
 
 struct UpdateInfo {
-  std::vector<TensorSpec> tensors;
-  Packing packing;
+  std::vector<TensorSpec> tensors = {};
+  Packing packing = {};
   bool partial = false;
   // It said is_checkpoint_format: by that, trainers that know no start and finish can be told.
   bool is_whole_session = false;
   // ipc: tensor i at offsets[i] of the segment; none: one behind the other.
-  std::string shm_name;
-  std::optional<std::vector<int64_t>> offsets;
+  std::string shm_name = {};
+  std::optional<std::vector<int64_t>> offsets = {};
 };
 
 // Errors are the client's, and name the key.

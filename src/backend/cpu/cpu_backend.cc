@@ -55,7 +55,7 @@ void CpuBackend::load_rows(Matrix& matrix, int64_t first_row, const TensorView& 
       "rows {} and on of [{}, {}] from {}", first_row, packed.rows(), packed.columns(), source.shape.to_string());
   const int64_t first_panel = first_row / kPanel, last_panel = (first_row + source.shape[0] - 1) / kPanel;
   pool_.parallel_for(last_panel - first_panel + 1,
-                     [&](int64_t i, int) { packed.pack_panel(first_panel + i, first_row, source); });
+                     [&](int64_t i, int) { packed.pack_panel(kernels_, first_panel + i, first_row, source); });
 }
 
 void CpuBackend::copy_rows(Matrix& to, const Matrix& from, int64_t first, int64_t count) {

@@ -86,6 +86,9 @@ struct KernelTable {
   // hi = bf16(x), lo = bf16(x - hi).
   void (*to_bf16x2)(const float* x, int64_t n, uint16_t* hi, uint16_t* lo);
   void (*to_f16)(const float* x, int64_t n, uint16_t* y);
+  // By Stored, from and to: kPanel rows of `columns` weights, one behind the other and perhaps unaligned, into a panel,
+  // which is on a boundary of 64 bytes (of 32, as f16). What is stored alike keeps its bits.
+  void (*pack[3][3])(const void* rows, int64_t columns, void* panel);
   void (*attention)(const AttentionItem& item);
   VocabKernels vocab;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "tensor/cast.h"
 #include "tensor/convert.h"
 
 namespace unspool::cpu {
@@ -15,58 +16,26 @@ int64_t step_bytes(Stored stored) {
   return stored == Stored::kF16 ? 32 : 64;
 }
 
-template <class T>
-T load(const void* base, int64_t index) {  // a checkpoint's tensors may be unaligned
-  T value;
-  std::memcpy(&value, static_cast<const unsigned char*>(base) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
-  return value;
-}
-
-struct FromFloat32 {
-  static float get(const void* base, int64_t index) { return load<float>(base, index); }
-};
-struct FromBFloat16 {
-  static float get(const void* base, int64_t index) { return bf16_to_float(load<uint16_t>(base, index)); }
-};
-struct FromFloat16 {
-  static float get(const void* base, int64_t index) { return f16_to_float(load<uint16_t>(base, index)); }
-};
-
-struct PanelRange {
-  int64_t lane_begin, lane_end;  // lanes of the panel that the source fills
-  int64_t source_row;            // of lane_begin
-};
-
-template <class From>
-void pack_converted(const void* source, int64_t columns, Stored stored, PanelRange range, void* panel) {
-  for (int64_t lane = range.lane_begin; lane < range.lane_end; ++lane) {
-    const int64_t row = (range.source_row + lane - range.lane_begin) * columns;
-    for (int64_t k = 0; k < columns; ++k) {
-      const float value = From::get(source, row + k);
-      switch (stored) {
-        case Stored::kBf16:
-          static_cast<uint16_t*>(panel)[(k / 2 * kPanel + lane) * 2 + k % 2] = float_to_bf16(value);
-          break;
-        case Stored::kF16:
-          static_cast<uint16_t*>(panel)[k * kPanel + lane] = float_to_f16(value);
-          break;
-        case Stored::kF32:
-          static_cast<float*>(panel)[k * kPanel + lane] = value;
-          break;
-      }
+// Lanes [begin, end) of a panel, where the rows of two tensors, or of none, share it.
+void pack_lanes(const unsigned char* rows, DType dtype, int64_t columns, Stored stored, int64_t begin, int64_t end,
+                void* panel) {
+  const auto put = [&](auto element, int64_t group, DType as) {
+    std::vector<decltype(element)> row(static_cast<size_t>(columns));
+    auto* out = static_cast<decltype(element)*>(panel);
+    for (int64_t lane = begin; lane < end; ++lane) {
+      cast_elements(rows + (lane - begin) * columns * dtype_size(dtype), dtype, columns, as, row.data());
+      for (int64_t k = 0; k < columns; ++k)
+        out[(k / group * kPanel + lane) * group + k % group] = row[static_cast<size_t>(k)];
     }
+  };
+  switch (stored) {
+    case Stored::kBf16:
+      return put(uint16_t{}, 2, DType::kBFloat16);
+    case Stored::kF16:
+      return put(uint16_t{}, 1, DType::kFloat16);
+    case Stored::kF32:
+      return put(float{}, 1, DType::kFloat32);
   }
-}
-
-// The common case, bf16 as it is: a transposition of 32-bit pairs, written in order.
-void pack_bf16_pairs(const void* source, int64_t columns, PanelRange range, void* panel) {
-  auto* out = static_cast<uint32_t*>(panel);
-  const auto* rows = static_cast<const unsigned char*>(source) + range.source_row * columns * 2;
-  const int64_t lanes = range.lane_end - range.lane_begin;
-  // A subnormal is kept as it is here: the products flush it, as they do a converted one.
-  for (int64_t s = 0; s < columns / 2; ++s)
-    for (int64_t l = 0; l < lanes; ++l)
-      out[s * kPanel + range.lane_begin + l] = load<uint32_t>(rows + l * columns * 2, s);
 }
 
 }  // namespace
@@ -93,23 +62,19 @@ Status PackedMatrix::allocate() {
   return {};
 }
 
-void PackedMatrix::pack_panel(int64_t panel, int64_t first_row, const TensorView& source) {
-  const int64_t source_rows = source.shape[0];
+void PackedMatrix::pack_panel(const KernelTable& kernels, int64_t panel, int64_t first_row, const TensorView& source) {
   const int64_t begin = std::max(panel * kPanel, first_row),
-                end = std::min((panel + 1) * kPanel, first_row + source_rows);
+                end = std::min((panel + 1) * kPanel, first_row + source.shape[0]);
   if (begin >= end) return;
-  const PanelRange range{begin - panel * kPanel, end - panel * kPanel, begin - first_row};
+  const auto* rows =
+      static_cast<const unsigned char*>(source.data) + (begin - first_row) * columns_ * dtype_size(source.dtype);
   void* out = buffer_.as<unsigned char>() + panel * panel_bytes_;
-  switch (source.dtype) {
-    case DType::kBFloat16:
-      if (stored_ == Stored::kBf16 && columns_ % 2 == 0) return pack_bf16_pairs(source.data, columns_, range, out);
-      return pack_converted<FromBFloat16>(source.data, columns_, stored_, range, out);
-    case DType::kFloat16:
-      return pack_converted<FromFloat16>(source.data, columns_, stored_, range, out);
-    default:
-      UNSPOOL_CHECK(source.dtype == DType::kFloat32, "weights of {}", torch_name(source.dtype));
-      return pack_converted<FromFloat32>(source.data, columns_, stored_, range, out);
+  // A subnormal that is stored as it came is kept: the products flush it, as they do a converted one.
+  if (end - begin == kPanel) {
+    const auto from = static_cast<int>(stored_as(source.dtype)), to = static_cast<int>(stored_);
+    return kernels.pack[from][to](rows, columns_, out);
   }
+  pack_lanes(rows, source.dtype, columns_, stored_, begin - panel * kPanel, end - panel * kPanel, out);
 }
 
 void PackedMatrix::copy_panel(int64_t panel, const PackedMatrix& from, int64_t first, int64_t last) {

@@ -32,7 +32,7 @@ class PackedMatrix final : public Matrix {
 
   // Rows [first, last) of `source`, whose row 0 is this matrix's row `first_row`: one call a panel may run beside
   // others of other panels.
-  void pack_panel(int64_t panel, int64_t first_row, const TensorView& source);
+  void pack_panel(const KernelTable& kernels, int64_t panel, int64_t first_row, const TensorView& source);
   // The same from a matrix of the same shape and type: of rows [first, last), those that lie in the panel.
   void copy_panel(int64_t panel, const PackedMatrix& from, int64_t first, int64_t last);
   // Of the panel's rows below `last` alone, whatever fills the lanes behind them.

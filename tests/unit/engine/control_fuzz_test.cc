@@ -54,7 +54,8 @@ class ControlFuzz : public ::testing::TestWithParam<int> {
     const char* paths[] = {"", "a", "b", "a", "missing", "broken", "throws"};
     answers_.push_back(0);
     const auto callback = [this, index = answers_.size() - 1](const auto&) { ++answers_[index]; };
-    switch (below(14)) {
+    const uint64_t session = h.memory.update.value_or(0) + (one_in(8) ? 1 : 0);
+    switch (below(20)) {
       case 0:
       case 1:
         return h.control.pause(random_mode(), below(2) == 0, callback);
@@ -78,6 +79,16 @@ class ControlFuzz : public ::testing::TestWithParam<int> {
         return h.control.update_weight_version("v" + std::to_string(++num_versions_), callback);
       case 12:
         return h.control.reload_weights({.weights_path = paths[below(7)]}, callback);
+      case 13:
+        return h.control.start_weight_update(callback);
+      case 14:
+      case 15:
+        return h.control.hold_for_update(session, callback);
+      case 16:
+      case 17:
+        return h.control.finish_weight_update(session, one_in(2), "u" + std::to_string(++num_versions_), callback);
+      case 18:
+        return h.control.drop_weight_update(session, "by chance", callback);
       default:
         return h.control.weight_checksums(callback);
     }
@@ -89,10 +100,14 @@ class ControlFuzz : public ::testing::TestWithParam<int> {
     memory.fail_restore_weights = one_in(6);
     memory.fail_restore_kv_cache = one_in(6);
     memory.changed_checkpoint = one_in(10);
+    memory.fail_begin_update = one_in(8);
+    memory.throw_commit = one_in(8);
+    memory.whole = one_in(2);
   }
   void recover(ControlHarness& h) {
     h.memory.fail_back_up = h.memory.fail_release = h.memory.fail_restore_weights = false;
     h.memory.fail_restore_kv_cache = h.memory.changed_checkpoint = false;
+    EXPECT_TRUE(h.drop_update().ok());
     EXPECT_TRUE(h.wake().ok());
     EXPECT_TRUE(h.reload("b").ok());
     h.run();
@@ -106,6 +121,7 @@ class ControlFuzz : public ::testing::TestWithParam<int> {
 
 TEST_P(ControlFuzz, RandomCommands) {
   ControlHarness h(random_config());
+  h.memory.in_place = one_in(2);
   std::deque<Tracked> all;
   for (int i = 0; i < 1500; ++i) {
     const int what = below(100);
@@ -120,6 +136,7 @@ TEST_P(ControlFuzz, RandomCommands) {
     } else if (what < 35) {
       random_fault(h);
       random_command(h);
+      if (h.core.state().writing() && one_in(2)) h.memory.write();
     } else {
       h.step();
     }

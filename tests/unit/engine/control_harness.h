@@ -20,6 +20,7 @@ class Answer {
   bool pending() const { return !result_->has_value(); }
   bool ok() const { return !pending() && (*result_)->ok(); }
   const auto& value() const { return (*result_)->value(); }
+  std::string error() const { return pending() || ok() ? "" : (*result_)->error().message; }
   std::optional<ErrorKind> error_kind() const {
     if (pending() || ok()) return std::nullopt;
     return (*result_)->error().kind;
@@ -35,6 +36,7 @@ using WakeAnswer = Answer<Result<WakeReply>>;
 using DoneAnswer = Answer<Status>;
 using BoolAnswer = Answer<Result<bool>>;
 using CountAnswer = Answer<Result<int>>;
+using SessionAnswer = Answer<Result<uint64_t>>;
 using ChecksumsAnswer = Answer<Result<std::map<std::string, std::string>>>;
 
 class ControlHarness {
@@ -128,6 +130,29 @@ class ControlHarness {
   DoneAnswer zero_weights() {
     DoneAnswer answer;
     control.zero_weights(answer.callback());
+    return answer;
+  }
+  SessionAnswer start_update() {
+    SessionAnswer answer;
+    control.start_weight_update(answer.callback());
+    return answer;
+  }
+  // Of the session that was started last.
+  DoneAnswer hold_for_update() {
+    DoneAnswer answer;
+    control.hold_for_update(memory.update.value_or(0), answer.callback());
+    return answer;
+  }
+  DoneAnswer finish_update(bool partial = false, std::optional<std::string> version = {}) {
+    DoneAnswer answer;
+    control.finish_weight_update(memory.update.value_or(0), partial, std::move(version), answer.callback());
+    control.settle();
+    return answer;
+  }
+  DoneAnswer drop_update() {
+    DoneAnswer answer;
+    control.drop_weight_update(memory.update.value_or(0), "the test says so", answer.callback());
+    control.settle();
     return answer;
   }
   void settle() { control.settle(); }

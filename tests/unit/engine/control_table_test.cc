@@ -30,12 +30,24 @@ void enter(ControlHarness& h, Situation situation, Record& running) {
       h.wake();
       break;
     case Situation::kUpdateOpen:
-      h.core.state().set_update_open(true);
+      h.start_update();
       break;
     case Situation::kUpdateOpenKvAsleep:
       h.sleep(1);
       h.wake({{"weights"}});
-      h.core.state().set_update_open(true);
+      h.start_update();
+      break;
+    case Situation::kUpdateWriting:
+      h.start_update();
+      h.hold_for_update();
+      h.memory.write();
+      break;
+    case Situation::kUpdateWritingKvAsleep:
+      h.sleep(1);
+      h.wake({{"weights"}});
+      h.start_update();
+      h.hold_for_update();
+      h.memory.write();
       break;
     case Situation::kKvCacheAsleep:
       h.sleep(1);
@@ -129,6 +141,14 @@ Reply issue(ControlHarness& h, Command command, Outcome outcome, Record& request
       return reply_of(h.checksums());
     case Command::kZeroWeights:
       return reply_of(h.zero_weights());
+    case Command::kStartUpdate:
+      return reply_of(h.start_update());
+    case Command::kHoldForUpdate:
+      return reply_of(h.hold_for_update());
+    case Command::kFinishUpdate:
+      return reply_of(h.finish_update());
+    case Command::kDropUpdate:
+      return reply_of(h.drop_update());
     case Command::kRequest:
       break;
   }
@@ -164,6 +184,7 @@ void expect_reply(const Reply& reply, Outcome outcome) {
 void visit(Command command, Situation situation, PauseMode mode) {
   SCOPED_TRACE(std::string(to_string(command)) + " while " + to_string(situation));
   ControlHarness h;
+  h.memory.in_place = true;  // what holds in both modes, and what only in this one
   Record running, request;
   enter(h, situation, running);
   ASSERT_EQ(h.situation(), situation);
@@ -175,10 +196,12 @@ void visit(Command command, Situation situation, PauseMode mode) {
   EXPECT_EQ(h.control.status().sleeping, h.core.state().status().sleeping);
   EXPECT_EQ(h.memory.weights_released, h.core.state().weights_asleep());
   EXPECT_EQ(h.memory.kv_cache_released, h.core.state().kv_cache_asleep());
+  EXPECT_EQ(h.memory.update.has_value(), h.core.state().update_open());
   if (h.situation() == Situation::kFailed) return;
 
   // Wherever it is by now, it is no dead end: a wake and a reload bring it back, and every request is answered.
-  h.core.state().set_update_open(false);
+  EXPECT_TRUE(h.drop_update().ok());
+  EXPECT_EQ(h.memory.update, std::nullopt);
   EXPECT_TRUE(h.wake().ok());
   EXPECT_TRUE(h.reload("a").ok());
   EXPECT_EQ(h.situation(), Situation::kAwake);

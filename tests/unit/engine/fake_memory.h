@@ -83,7 +83,15 @@ class FakeMemory final : public ModelMemory {
     EXPECT_FALSE(update.has_value()) << "a session within another";
     if (fail_begin_update) return internal_error("no transfer is configured");
     update = session;
+    were_defined_ = executor_.weights != kPoison;
+    written_ = false;
     return {};
+  }
+  // A tensor of the session, in place: until it is finished nothing may step.
+  void write() {
+    EXPECT_TRUE(in_place && update.has_value());
+    written_ = true;
+    executor_.weights = kPoison;
   }
   bool updates_in_place() const override { return in_place; }
   Result<bool> commit_update(bool partial) override {
@@ -92,15 +100,14 @@ class FakeMemory final : public ModelMemory {
     if (throw_commit) throw std::runtime_error("half-way");
     if (!whole && !partial) return invalid_argument("tensors are missing");
     update.reset();
-    const bool defined = whole || executor_.weights != kPoison;
+    const bool defined = whole || were_defined_;
     if (defined) executor_.weights = weights_of("update");
     return defined;
   }
   bool drop_update() override {
     EXPECT_TRUE(update.has_value());
     update.reset();
-    if (in_place) executor_.weights = kPoison;
-    return in_place;
+    return written_;
   }
 
   void zero_weights() override {
@@ -132,6 +139,8 @@ class FakeMemory final : public ModelMemory {
  private:
   FakeExecutor& executor_;
   std::optional<uint64_t> backup_;
+  bool were_defined_ = true;  // before the session
+  bool written_ = false;
 };
 
 }  // namespace unspool

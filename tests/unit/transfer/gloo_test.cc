@@ -1,4 +1,5 @@
 // The side process, played by a script: what it is told, what is made of its answers, and that it can do no harm.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -46,7 +47,7 @@ class GlooTransportTest : public testing::Test {
     transport_.emplace(std::vector<std::string>{"python3", script_});
   }
   Status init(double timeout_s = 30) {
-    const InitInfo info{.packing = {}, .master_address = "host", .master_port = 5, .rank = 1, .world_size = 2};
+    const InitInfo info{.master_address = "host", .master_port = 5, .rank = 1, .world_size = 2};
     return transport_->init(info, TransferLimit(timeout_s, interrupt_));
   }
   Status receive(double timeout_s = 30) {
@@ -76,12 +77,7 @@ class GlooTransportTest : public testing::Test {
   std::string script_;
   std::optional<GlooTransport> transport_;
   Interrupt interrupt_;
-  UpdateInfo update_{.tensors = {{"a", DType::kBFloat16, {2}, std::nullopt}, {"b", DType::kFloat32, {100}, 1}},
-                     .packing = {},
-                     .partial = false,
-                     .is_whole_session = false,
-                     .shm_name = {},
-                     .offsets = {}};
+  UpdateInfo update_{.tensors = {{"a", DType::kBFloat16, {2}, std::nullopt}, {"b", DType::kFloat32, {100}, 1}}};
   std::vector<std::string> got_;
 };
 

@@ -163,8 +163,7 @@ TEST_F(IpcTransportTest, TensorsLieWhereTheyAreSaidTo) {
   ASSERT_TRUE(receive(packed).ok());
   EXPECT_EQ(got_, (std::vector<std::string>{"12345678", "ABCDEF"}));
   packed.packing.packed.reset();
-  ASSERT_TRUE(
-      transport_.init({.packing = {.packed = true, .buffer_size_bytes = {}}}, TransferLimit(1, interrupt_)).ok());
+  ASSERT_TRUE(transport_.init({.packing = {.packed = true}}, TransferLimit(1, interrupt_)).ok());
   EXPECT_FALSE(transport_.check(packed).ok());  // the init has let go of the segment, whose name is gone
 }
 

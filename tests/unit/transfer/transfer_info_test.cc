@@ -105,7 +105,8 @@ TEST(UpdateInfo, WhatIsRefused) {
     EXPECT_EQ(info.error().param, refusal.param) << info.error().message;
     EXPECT_NE(info.error().message.find(refusal.says), std::string::npos) << info.error().message;
   }
-  EXPECT_EQ(update(kGloo, "{" + kTwo + "," + kPlaces + "}").error().param, "update_info.nbytes");  // not a key of gloo
+  EXPECT_EQ(update(kGloo, "{" + kTwo + "," + kPlaces + "}").error().param,
+            "update_info.shm_name");                                  // not a key of gloo
   EXPECT_EQ(update(kGloo, "[]").error().kind, ErrorKind::kInternal);  // the reference's 500
   EXPECT_EQ(update(kGloo, "[1]").error().kind, ErrorKind::kInvalidArgument);
 }

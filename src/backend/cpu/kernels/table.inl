@@ -5,6 +5,7 @@
 #include "backend/cpu/kernels/product.inl"
 #include "backend/cpu/kernels/elementwise.inl"
 #include "backend/cpu/kernels/vocab.inl"
+#include "backend/cpu/kernels/pack.inl"
 #include "backend/cpu/kernels/attention.inl"
 // clang-format on
 
@@ -20,6 +21,9 @@ static constexpr KernelTable make_table(const char* name) {
           .to_bf16 = to_bf16,
           .to_bf16x2 = to_bf16x2,
           .to_f16 = to_f16,
+          .pack = {{pack<Bf16Element, Bf16Element>, pack<Bf16Element, F16Element>, pack<Bf16Element, F32Element>},
+                   {pack<F16Element, Bf16Element>, pack<F16Element, F16Element>, pack<F16Element, F32Element>},
+                   {pack<F32Element, Bf16Element>, pack<F32Element, F16Element>, pack<F32Element, F32Element>}},
           .attention = attention,
           .vocab = {.block_stats = block_stats,
                     .count_at_least = count_at_least,

@@ -126,6 +126,56 @@ static inline F f_from_bf16(const uint16_t* p) {
   return {from_bf16(p), from_bf16(p + 8)};
 }
 
+// One quarter, 16 bytes, of two rows of a block: rows r and r + 4.
+static inline __m256i quarter_of_rows(const unsigned char* row, int64_t stride) {
+  return _mm256_inserti128_si256(
+      _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(row))),
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + 4 * stride)), 1);
+}
+// Words 4 * quarter and on, four of them, of 8 rows: lane i is row i's.
+static inline void transpose_quarter(const unsigned char* rows, int64_t stride, int quarter, __m256i word[4]) {
+  const unsigned char* at = rows + quarter * 16;
+  const __m256i a = quarter_of_rows(at, stride), b = quarter_of_rows(at + stride, stride);
+  const __m256i c = quarter_of_rows(at + 2 * stride, stride), d = quarter_of_rows(at + 3 * stride, stride);
+  const __m256i ab_low = _mm256_unpacklo_epi32(a, b), ab_high = _mm256_unpackhi_epi32(a, b);
+  const __m256i cd_low = _mm256_unpacklo_epi32(c, d), cd_high = _mm256_unpackhi_epi32(c, d);
+  word[0] = _mm256_unpacklo_epi64(ab_low, cd_low);
+  word[1] = _mm256_unpackhi_epi64(ab_low, cd_low);
+  word[2] = _mm256_unpacklo_epi64(ab_high, cd_high);
+  word[3] = _mm256_unpackhi_epi64(ab_high, cd_high);
+}
+// 16 rows of 16 words of 32 bits to [word][row]. `out` is on a 32-byte boundary.
+static inline void transpose_words(const unsigned char* rows, int64_t stride, unsigned char* out) {
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    __m256i low[4], high[4];
+    transpose_quarter(rows, stride, quarter, low);
+    transpose_quarter(rows + 8 * stride, stride, quarter, high);
+    for (int i = 0; i < 4; ++i) {
+      auto* to = reinterpret_cast<__m256i*>(out + (quarter * 4 + i) * 64);
+      _mm256_stream_si256(to, low[i]);
+      _mm256_stream_si256(to + 1, high[i]);
+    }
+  }
+}
+// The 16 low halves of 16 words.
+static inline __m256i low_halves(__m256i a, __m256i b) {
+  const __m256i mask = _mm256_set1_epi32(0xffff);
+  return _mm256_permute4x64_epi64(_mm256_packus_epi32(_mm256_and_si256(a, mask), _mm256_and_si256(b, mask)), 0xd8);
+}
+// 16 rows of 32 halves of 16 bits to [half][row]. `out` is on a 32-byte boundary.
+static inline void transpose_halves(const unsigned char* rows, int64_t stride, unsigned char* out) {
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    __m256i low[4], high[4];
+    transpose_quarter(rows, stride, quarter, low);
+    transpose_quarter(rows + 8 * stride, stride, quarter, high);
+    for (int i = 0; i < 4; ++i) {
+      auto* to = reinterpret_cast<__m256i*>(out + (quarter * 4 + i) * 64);
+      _mm256_stream_si256(to, low_halves(low[i], high[i]));
+      _mm256_stream_si256(to + 1, low_halves(_mm256_srli_epi32(low[i], 16), _mm256_srli_epi32(high[i], 16)));
+    }
+  }
+}
+
 // Sixteen columns' pairs of bf16 weights, and one row's pair of activations.
 struct WPair {
   F even, odd;

@@ -97,6 +97,47 @@ static inline F f_from_bf16(const uint16_t* p) {
       _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
 }
 
+// One quarter, 16 bytes, of four rows of a block: rows r, r + 4, r + 8 and r + 12.
+static inline __m512i quarter_of_rows(const unsigned char* row, int64_t stride) {
+  const auto load = [&](int64_t i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + i * 4 * stride)); };
+  __m512i q = _mm512_castsi128_si512(load(0));
+  q = _mm512_inserti32x4(q, load(1), 1);
+  q = _mm512_inserti32x4(q, load(2), 2);
+  return _mm512_inserti32x4(q, load(3), 3);
+}
+// Words 4 * quarter and on, four of them, of all 16 rows: lane i is row i's.
+static inline void transpose_quarter(const unsigned char* rows, int64_t stride, int quarter, __m512i word[4]) {
+  const unsigned char* at = rows + quarter * 16;
+  const __m512i a = quarter_of_rows(at, stride), b = quarter_of_rows(at + stride, stride);
+  const __m512i c = quarter_of_rows(at + 2 * stride, stride), d = quarter_of_rows(at + 3 * stride, stride);
+  const __m512i ab_low = _mm512_unpacklo_epi32(a, b), ab_high = _mm512_unpackhi_epi32(a, b);
+  const __m512i cd_low = _mm512_unpacklo_epi32(c, d), cd_high = _mm512_unpackhi_epi32(c, d);
+  word[0] = _mm512_unpacklo_epi64(ab_low, cd_low);
+  word[1] = _mm512_unpackhi_epi64(ab_low, cd_low);
+  word[2] = _mm512_unpacklo_epi64(ab_high, cd_high);
+  word[3] = _mm512_unpackhi_epi64(ab_high, cd_high);
+}
+// 16 rows of 16 words of 32 bits to [word][row]. `out` is on a 64-byte boundary.
+static inline void transpose_words(const unsigned char* rows, int64_t stride, unsigned char* out) {
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    __m512i word[4];
+    transpose_quarter(rows, stride, quarter, word);
+    for (int i = 0; i < 4; ++i) _mm512_stream_si512(reinterpret_cast<__m512i*>(out + (quarter * 4 + i) * 64), word[i]);
+  }
+}
+// 16 rows of 32 halves of 16 bits to [half][row]. `out` is on a 32-byte boundary.
+static inline void transpose_halves(const unsigned char* rows, int64_t stride, unsigned char* out) {
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    __m512i word[4];
+    transpose_quarter(rows, stride, quarter, word);
+    for (int i = 0; i < 4; ++i) {
+      auto* to = reinterpret_cast<__m256i*>(out + (quarter * 4 + i) * 64);
+      _mm256_stream_si256(to, _mm512_cvtepi32_epi16(word[i]));
+      _mm256_stream_si256(to + 1, _mm512_cvtepi32_epi16(_mm512_srli_epi32(word[i], 16)));
+    }
+  }
+}
+
 // Sixteen columns' pairs of bf16 weights, and one row's pair of activations.
 #if defined(UNSPOOL_NATIVE_BF16)
 using WPair = __m512i;

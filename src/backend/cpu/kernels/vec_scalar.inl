@@ -130,6 +130,21 @@ static inline F f_from_bf16(const uint16_t* p) {
   return lanes([&](int i) { return as_float(static_cast<uint32_t>(p[i]) << 16); });
 }
 
+template <class T>
+static inline void transpose(const unsigned char* rows, int64_t stride, unsigned char* out) {
+  constexpr int64_t kSize = static_cast<int64_t>(sizeof(T));
+  for (int64_t k = 0; k < 64 / kSize; ++k)
+    for (int64_t r = 0; r < 16; ++r) __builtin_memcpy(out + (k * 16 + r) * kSize, rows + r * stride + k * kSize, kSize);
+}
+// 16 rows of 16 words of 32 bits to [word][row].
+static inline void transpose_words(const unsigned char* rows, int64_t stride, unsigned char* out) {
+  transpose<uint32_t>(rows, stride, out);
+}
+// 16 rows of 32 halves of 16 bits to [half][row].
+static inline void transpose_halves(const unsigned char* rows, int64_t stride, unsigned char* out) {
+  transpose<uint16_t>(rows, stride, out);
+}
+
 struct WPair {
   F even, odd;
 };
