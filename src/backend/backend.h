@@ -22,7 +22,8 @@ namespace unspool {
 // chain each.
 enum class MatmulPrecision { kBf16, kBf16x2 };
 
-// Where a row's elements lie in Matrix::storage(), counted in elements: column k at start + k / group * stride + k % group.
+// Where a row's elements lie in Matrix::storage(), counted in elements: column k at start + k / group * stride + k %
+// group.
 struct RowLayout {
   int64_t start, group, stride;
   int64_t position(int64_t column) const { return start + column / group * stride + column % group; }

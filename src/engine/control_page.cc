@@ -49,7 +49,8 @@ constexpr std::array<CommandText, kNumCommands> kCommands = {{
      "weights and "
      "cache is freed. The weights come back by themselves. Where they cannot be backed up (no space) the reply is an "
      "error, "
-     "nothing is asleep, and the pause is as it was. An open update session is dropped; written in place, its weights are "
+     "nothing is asleep, and the pause is as it was. An open update session is dropped; written in place, its weights "
+     "are "
      "lost. Discarded weights are not "
      "worth a "
      "backup: that sleep is one of level 2.",
@@ -93,7 +94,8 @@ constexpr std::array<CommandText, kNumCommands> kCommands = {{
     {"start_weight_update",
      "Opens a session. Its tensors come beside what runs, and wait; nothing of them is served before the session is "
      "finished, and nothing ever of one that is dropped.",
-     "Where weights are asleep vLLM crashes at the first tensor. Ours is a 409 that names the tag; with the cache alone "
+     "Where weights are asleep vLLM crashes at the first tensor. Ours is a 409 that names the tag; with the cache "
+     "alone "
      "asleep it works."},
     {"update_weights",
      "What the engine does before a session's first byte. With --weight-update-mode double-buffer nothing: it goes on "

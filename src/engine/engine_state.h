@@ -24,7 +24,7 @@ enum class Situation {
   kUpdateOpenKvAsleep,  // the same, before the cache was woken
   kUpdateWriting,       // weights are being written in place; paused or not
   kUpdateWritingKvAsleep,
-  kKvCacheAsleep,       // with weights that can be used
+  kKvCacheAsleep,  // with weights that can be used
   kKvCacheAsleepDiscarded,
   kWeightsAsleep1,  // the cache is awake; 1: a wake brings the weights back, 2: it does not
   kWeightsAsleep2,

@@ -64,8 +64,8 @@ Result<SparseValues> read_sparse(std::string_view name, std::span<const std::byt
   for (size_t i = 0; i < n; ++i) {
     const int32_t index = sparse.indices[i];
     if (index < 0 || index >= num_elements) {
-      return invalid_argument(fmt::format("tensor {}: update {}: expected an index of 0 to {}, got {}", quote_name(name),
-                                          i, num_elements - 1, index));
+      return invalid_argument(fmt::format("tensor {}: update {}: expected an index of 0 to {}, got {}",
+                                          quote_name(name), i, num_elements - 1, index));
     }
     ascending = ascending && index > before;
     before = index;

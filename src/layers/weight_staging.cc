@@ -45,7 +45,8 @@ Status WeightStaging::check(const TensorSpec& spec) const {
   const auto head = head_by_name_.find(spec.name);
   const auto found = by_name_.find(spec.name);
   if (head == head_by_name_.end() && found == by_name_.end()) {
-    return invalid_argument(fmt::format("There is no module or parameter named {} in the model.", quote_name(spec.name)));
+    return invalid_argument(
+        fmt::format("There is no module or parameter named {} in the model.", quote_name(spec.name)));
   }
   const Shape& expected = parameter(found != by_name_.end() ? found->second : heads_[head->second].source).shape;
   if (spec.shape != expected) {
@@ -58,8 +59,8 @@ Status WeightStaging::check(const TensorSpec& spec) const {
   }
   const int64_t most = std::min<int64_t>(expected.num_elements(), INT32_MAX);
   if (spec.num_updates && (*spec.num_updates < 0 || *spec.num_updates > most)) {
-    return invalid_argument(fmt::format("tensor {}: expected 0 to {} updates, got {}", quote_name(spec.name), most,
-                                        *spec.num_updates));
+    return invalid_argument(
+        fmt::format("tensor {}: expected 0 to {} updates, got {}", quote_name(spec.name), most, *spec.num_updates));
   }
   return {};
 }
@@ -106,8 +107,8 @@ bool WeightStaging::agrees(const Head& head) {
     const int32_t index = head.elements.indices[i];
     while (q < queued.size() && queued.indices[q] < index) ++q;
     const bool is_queued = q < queued.size() && queued.indices[q] == index;
-    const std::byte* expected = is_queued ? queued.value(q).data()
-                                          : served + (static_cast<size_t>(base) + positions[i]) * size;
+    const std::byte* expected =
+        is_queued ? queued.value(q).data() : served + (static_cast<size_t>(base) + positions[i]) * size;
     if (std::memcmp(head.elements.value(i).data(), expected, size) != 0) return false;
   }
   return true;
@@ -117,9 +118,10 @@ Status WeightStaging::check_head(const Tie& tie, Head& head) {
   if (head.digest && !head.source_digest)
     head.source_digest = backend_.digest(outcome(head.source), 0, parameter(head.source).shape[0], {});
   if ((!head.digest || *head.digest == *head.source_digest) && agrees(head)) return {};
-  return invalid_argument(fmt::format("tensor {}: expected the bits of {}, to which it is tied, got others; send both "
-                                      "alike, or {} alone",
-                                      quote_name(tie.name), quote_name(tie.source), quote_name(tie.source)));
+  return invalid_argument(
+      fmt::format("tensor {}: expected the bits of {}, to which it is tied, got others; send both "
+                  "alike, or {} alone",
+                  quote_name(tie.name), quote_name(tie.source), quote_name(tie.source)));
 }
 
 Status WeightStaging::commit() {

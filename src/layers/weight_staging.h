@@ -1,5 +1,5 @@
-// Where the tensors of a weight update wait, already packed, until a step boundary makes them the model's: all of them or
-// none.
+// Where the tensors of a weight update wait, already packed, until a step boundary makes them the model's: all of them
+// or none.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,8 @@ struct TensorSpec {
 
 class WeightStaging {
  public:
-  // `backend` packs on threads of its own, beside the engine's; both outlive this. The model's tensors are all described.
+  // `backend` packs on threads of its own, beside the engine's; both outlive this. The model's tensors are all
+  // described.
   WeightStaging(WeightSet& weights, Backend& backend, WeightUpdateMode mode);
 
   // Any thread: whether every tensor is one of the model's (or a tied head, which is compared at the end), once, of its
@@ -79,9 +80,9 @@ class WeightStaging {
   };
   struct Staged {  // a parameter, in this session
     Brought brought = Brought::kNothing;
-    bool shadowed = false;      // its rows of the copy, or `vector`, hold what a commit makes of it
-    std::vector<float> vector;  // where it has no matrix
-    SparseValues queued;        // where it is not shadowed: what a commit writes over what is served
+    bool shadowed = false;            // its rows of the copy, or `vector`, hold what a commit makes of it
+    std::vector<float> vector;        // where it has no matrix
+    SparseValues queued;              // where it is not shadowed: what a commit writes over what is served
     std::vector<uint32_t> positions;  // of `queued`
     int64_t base = 0;
   };

@@ -65,7 +65,8 @@ Status WeightStaging::in_pieces(uint64_t session, size_t index, F f) {
   const int64_t most = std::max<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1);
   for (int64_t first = 0, count; first < rows; first += count) {
     // To the end of a group of rows, as that is packed at once.
-    const int64_t last = (p.first_row + first + most + Backend::kRowGroup - 1) / Backend::kRowGroup * Backend::kRowGroup;
+    const int64_t last =
+        (p.first_row + first + most + Backend::kRowGroup - 1) / Backend::kRowGroup * Backend::kRowGroup;
     count = std::min(rows, last - p.first_row) - first;
     UNSPOOL_TRY(locked(session, [&] {
       f(first, count);
@@ -78,8 +79,8 @@ Status WeightStaging::in_pieces(uint64_t session, size_t index, F f) {
 Status WeightStaging::put(uint64_t session, const TensorSpec& spec, std::span<const std::byte> bytes) {
   UNSPOOL_TRY(check(spec));
   if (bytes.size() != spec.size_bytes()) {
-    return invalid_argument(fmt::format("tensor {}: expected {} bytes, got {}", quote_name(spec.name),
-                                        spec.size_bytes(), bytes.size()));
+    return invalid_argument(
+        fmt::format("tensor {}: expected {} bytes, got {}", quote_name(spec.name), spec.size_bytes(), bytes.size()));
   }
   SparseValues elements;
   if (spec.num_updates) {
@@ -95,9 +96,10 @@ Status WeightStaging::put(uint64_t session, const TensorSpec& spec, std::span<co
     if (!spec.num_updates) return put_head(session, head, tensor);
     return locked(session, [&]() -> Status {
       if (head.digest) {
-        return invalid_argument(fmt::format("tensor {}: elements on top of a whole tensor of the same session cannot "
-                                            "be compared with what it is tied to; send it whole, or not at all",
-                                            quote_name(spec.name)));
+        return invalid_argument(
+            fmt::format("tensor {}: elements on top of a whole tensor of the same session cannot "
+                        "be compared with what it is tied to; send it whole, or not at all",
+                        quote_name(spec.name)));
       }
       head.elements = overlay(head.elements, elements);
       return {};
@@ -251,8 +253,10 @@ Status WeightStaging::put_head(uint64_t session, Head& head, const TensorView& t
   UNSPOOL_TRY(in_pieces(session, head.source, [&](int64_t first, int64_t count) {
     if (packed == nullptr && made.ok()) {
       auto matrix = backend_.make_matrix(count, columns, weights_.dtype());
-      if (!matrix.ok()) made = matrix.error();
-      else packed = std::move(matrix).value();
+      if (!matrix.ok())
+        made = matrix.error();
+      else
+        packed = std::move(matrix).value();
     }
     if (packed == nullptr) return;
     backend_.load_rows(*packed, 0, {bytes + first * row_bytes, tensor.dtype, Shape{count, columns}});
@@ -325,10 +329,7 @@ void WeightStaging::forget_queue(size_t index) {
 
 ElementWrites WeightStaging::queued_writes(size_t index, Matrix& matrix) const {
   const Staged& staged = staged_[index];
-  return {.matrix = &matrix,
-          .base = staged.base,
-          .positions = staged.positions,
-          .values = staged.queued.values.data()};
+  return {.matrix = &matrix, .base = staged.base, .positions = staged.positions, .values = staged.queued.values.data()};
 }
 
 }  // namespace unspool

@@ -181,7 +181,8 @@ Status RunnerMemory::reload_weights(const ReloadRequest& request) {
 
 Status RunnerMemory::begin_update(uint64_t session) {
   if (staging_ == nullptr)
-    return internal_error("Weight transfer not configured. Please set weight_transfer_config to enable weight transfer.");
+    return internal_error(
+        "Weight transfer not configured. Please set weight_transfer_config to enable weight transfer.");
   UNSPOOL_CHECK(!released_, "an update of weights that are released");
   staging_->begin(session);
   return {};
@@ -200,12 +201,12 @@ Result<bool> RunnerMemory::commit_update(bool partial) {
   if (!missing.empty() && !partial) {
     constexpr size_t kMaxListed = 10;
     const size_t listed = std::min(missing.size(), kMaxListed);
-    return invalid_argument(
-        fmt::format("The update lacks {} of the model's {} tensors: {}{}. Send them{}, or say \"partial\": true to keep "
-                    "the old ones.",
-                    missing.size(), weights_.parameters().size(),
-                    fmt::join(missing.begin(), missing.begin() + static_cast<int64_t>(listed), ", "),
-                    missing.size() > listed ? ", ..." : "", content_ == Content::kUndefined ? " whole" : ""));
+    return invalid_argument(fmt::format(
+        "The update lacks {} of the model's {} tensors: {}{}. Send them{}, or say \"partial\": true to keep "
+        "the old ones.",
+        missing.size(), weights_.parameters().size(),
+        fmt::join(missing.begin(), missing.begin() + static_cast<int64_t>(listed), ", "),
+        missing.size() > listed ? ", ..." : "", content_ == Content::kUndefined ? " whole" : ""));
   }
   UNSPOOL_TRY(staging_->commit());
   backup_.reset();

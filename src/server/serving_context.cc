@@ -114,7 +114,8 @@ Status check_sleep_directory(const ControlOptions& options) {
   return {};
 }
 
-// Packs on threads of its own: they park while nothing comes, and share the cores with a generation while something does.
+// Packs on threads of its own: they park while nothing comes, and share the cores with a generation while something
+// does.
 Status build_staging(ServingContext& context, WeightSet& weights) {
   const ControlOptions& options = context.options.control;
   if (options.weight_transfer_backend.empty()) return {};

@@ -66,9 +66,8 @@ void CpuBackend::copy_rows(Matrix& to, const Matrix& from, int64_t first, int64_
                 "rows {} and on, {} of [{}, {}] from [{}, {}]", first, count, packed.rows(), packed.columns(),
                 source.rows(), source.columns());
   const int64_t first_panel = first / kPanel, end_panel = (first + count + kPanel - 1) / kPanel;
-  pool_.parallel_for(end_panel - first_panel, [&](int64_t i, int) {
-    packed.copy_panel(first_panel + i, source, first, first + count);
-  });
+  pool_.parallel_for(end_panel - first_panel,
+                     [&](int64_t i, int) { packed.copy_panel(first_panel + i, source, first, first + count); });
 }
 
 void CpuBackend::write_elements(std::span<const ElementWrites> writes) {

@@ -87,11 +87,10 @@ TEST_P(PackTest, PartsOfPanelsAreNoDifferent) {
   }
 }
 
-constexpr Types kTypes[] = {{DType::kBFloat16, DType::kBFloat16}, {DType::kBFloat16, DType::kFloat16},
-                            {DType::kBFloat16, DType::kFloat32},  {DType::kFloat16, DType::kBFloat16},
-                            {DType::kFloat16, DType::kFloat16},   {DType::kFloat16, DType::kFloat32},
-                            {DType::kFloat32, DType::kBFloat16},  {DType::kFloat32, DType::kFloat16},
-                            {DType::kFloat32, DType::kFloat32}};
+constexpr Types kTypes[] = {
+    {DType::kBFloat16, DType::kBFloat16}, {DType::kBFloat16, DType::kFloat16}, {DType::kBFloat16, DType::kFloat32},
+    {DType::kFloat16, DType::kBFloat16},  {DType::kFloat16, DType::kFloat16},  {DType::kFloat16, DType::kFloat32},
+    {DType::kFloat32, DType::kBFloat16},  {DType::kFloat32, DType::kFloat16},  {DType::kFloat32, DType::kFloat32}};
 INSTANTIATE_TEST_SUITE_P(DTypes, PackTest, testing::ValuesIn(kTypes), [](const auto& info) {
   return std::string(torch_name(info.param.from)) + "_to_" + std::string(torch_name(info.param.to));
 });
@@ -147,8 +146,8 @@ TEST_P(MatrixTest, DigestsTellBitsApartAndNothingElse) {
   const auto size = static_cast<size_t>(dtype_size(GetParam()));
   auto bytes = random_bytes(40 * kColumns * dtype_size(GetParam()), 9);
   const auto load = [&](Matrix& matrix, int64_t first, int64_t count) {
-    backend.load_rows(matrix, 0, {bytes.data() + static_cast<size_t>(first * kColumns) * size, GetParam(),
-                                  Shape{count, kColumns}});
+    backend.load_rows(
+        matrix, 0, {bytes.data() + static_cast<size_t>(first * kColumns) * size, GetParam(), Shape{count, kColumns}});
   };
   const auto whole = backend.make_matrix(40, kColumns, GetParam()).value();
   const auto piece = backend.make_matrix(48, kColumns, GetParam()).value();

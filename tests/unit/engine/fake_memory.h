@@ -133,7 +133,7 @@ class FakeMemory final : public ModelMemory {
   bool fail_begin_update = false;
   bool throw_commit = false;
   bool in_place = false;
-  bool whole = true;                // what the session brings
+  bool whole = true;               // what the session brings
   std::optional<uint64_t> update;  // the open session
 
  private:

@@ -55,18 +55,22 @@ inline size_t resident_bytes() {
 // A model that sleeps.
 class Sleeper {
  public:
-  Sleeper(const std::string& dir, RunnerMemoryOptions options, int threads = 2)
+  Sleeper(const std::string& dir, RunnerMemoryOptions options, int threads = 2, DType dtype = DType::kBFloat16,
+          WeightUpdateMode mode = WeightUpdateMode::kDoubleBuffer)
       : pool_(threads), backend_(cpu::CpuBackend::create(pool_, "").value()) {
     const ModelConfig config = load_model_config(dir).value();
     Checkpoint checkpoint = Checkpoint::open(dir).value();
-    const ModelOptions model_options{.max_tokens = 512, .max_positions = 512, .max_logits_rows = 32};
+    const ModelOptions model_options{.dtype = dtype, .max_tokens = 512, .max_positions = 512, .max_logits_rows = 32};
     auto model = CausalLm::load(config, checkpoint, *backend_, model_options, [](size_t) {}).value();
     auto cache = backend_->make_kv_cache(kv_cache_shape(config, 16, kBlocks, DType::kBFloat16)).value();
     runner_ = std::make_unique<ModelRunner>(std::move(model), std::move(cache), model_options.max_logits_rows);
-    memory_ = std::make_unique<RunnerMemory>(*runner_, std::move(checkpoint), pool_, std::move(options));
+    staging_ = std::make_unique<WeightStaging>(runner_->model().weights(), *transfer_backend_, mode);
+    memory_ =
+        std::make_unique<RunnerMemory>(*runner_, std::move(checkpoint), pool_, std::move(options), staging_.get());
   }
 
   RunnerMemory& memory() { return *memory_; }
+  WeightStaging& staging() { return *staging_; }
   ModelRunner& runner() { return *runner_; }
 
   // The logits after a fixed prompt: the bits of everything at once.
@@ -100,6 +104,9 @@ class Sleeper {
   ThreadPool pool_;
   std::unique_ptr<cpu::CpuBackend> backend_;
   std::unique_ptr<ModelRunner> runner_;
+  ThreadPool transfer_pool_{2};
+  std::unique_ptr<cpu::CpuBackend> transfer_backend_ = cpu::CpuBackend::create(transfer_pool_, "").value();
+  std::unique_ptr<WeightStaging> staging_;
   std::unique_ptr<RunnerMemory> memory_;
 };
 

@@ -128,9 +128,8 @@ static inline F f_from_bf16(const uint16_t* p) {
 
 // One quarter, 16 bytes, of two rows of a block: rows r and r + 4.
 static inline __m256i quarter_of_rows(const unsigned char* row, int64_t stride) {
-  return _mm256_inserti128_si256(
-      _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(row))),
-      _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + 4 * stride)), 1);
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(row))),
+                                 _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + 4 * stride)), 1);
 }
 // Words 4 * quarter and on, four of them, of 8 rows: lane i is row i's.
 static inline void transpose_quarter(const unsigned char* rows, int64_t stride, int quarter, __m256i word[4]) {
