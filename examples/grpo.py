@@ -11,7 +11,7 @@ from pathlib import Path
 # Models are directories here.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-from transformers import TrainerCallback  # noqa: E402
+from transformers import PrinterCallback, TrainerCallback  # noqa: E402
 
 import unspool  # noqa: E402
 import unspool.integrations.trl  # noqa: E402
@@ -20,10 +20,11 @@ FIELDS = ("step", "reward", "gap_mean", "gap_max", "generate_s", "sync_s", "step
 
 
 class StepLog(TrainerCallback):
-    """One row a step, out of TRL's metrics and clocks around its calls."""
+    """One row a step, out of TRL's metrics and clocks around its calls; on paper after each, for a run may be cut short."""
 
-    def __init__(self):
+    def __init__(self, path):
         self.rows = []
+        self._path = path
         self._seconds = {}
         self._started = 0.0
 
@@ -70,8 +71,13 @@ class StepLog(TrainerCallback):
             }
         )
 
-    def write(self, path):
-        with open(path, "w", newline="") as file:
+        self._write()
+        told = (f"{name} {value:.3g}" for name, value in self.rows[-1].items() if value is not None and name != "step")
+        print(f"step {state.global_step}/{state.max_steps}:", ", ".join(told), flush=True)
+
+    def _write(self):
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._path, "w", newline="") as file:
             writer = csv.DictWriter(file, FIELDS)
             writer.writeheader()
             writer.writerows(
@@ -80,7 +86,7 @@ class StepLog(TrainerCallback):
 
 
 def read_log(path):
-    """The rows that write() wrote; what is missing is None."""
+    """The rows of a log's file; what is missing is None."""
     with open(path, newline="") as file:
         return [{k: float(v) if v else None for k, v in row.items()} for row in csv.DictReader(file)]
 
@@ -116,6 +122,7 @@ def plot(rows, path, title, beside=None):
 
 
 def add_arguments(parser, steps, out):
+    """The options of every example; parse() reads them."""
     parser.add_argument("--steps", type=int, default=steps, help=f"optimizer steps ({steps})")
     parser.add_argument("--url", help="a running server; without one, one is started")
     parser.add_argument("--transport", choices=["ipc", "gloo"], default="ipc", help="how weights get to it (ipc)")
@@ -128,6 +135,13 @@ def add_arguments(parser, steps, out):
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(out), help=f"where to write .csv and .png ({out})")
     parser.add_argument("--beside", type=Path, help="a CSV of the same run with --generate transformers, for the plot")
+
+
+def parse(parser):
+    args = parser.parse_args()
+    if args.generate == "transformers" and (args.url or not args.sync):
+        parser.error("--generate transformers has no server: neither --url nor --no-sync has a meaning with it")
+    return args
 
 
 @contextmanager
@@ -168,17 +182,17 @@ def train(model, dataset, reward, url, args, **config):
         "logging_steps": 1,
         "save_strategy": "no",
         "report_to": "none",
+        "disable_tqdm": True,
     }
     trainer = GRPOTrainer(
         model=str(model), reward_funcs=reward, args=GRPOConfig(**settings, **config), train_dataset=dataset
     )
-    log = StepLog()
+    trainer.remove_callback(PrinterCallback)
+    log = StepLog(args.out.with_suffix(".csv"))
     log.watch(trainer)
     if not args.sync:
         trainer.vllm_generation.sync_weights = lambda: None
     trainer.train()
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    log.write(args.out.with_suffix(".csv"))
     return log
 
 

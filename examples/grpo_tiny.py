@@ -60,7 +60,7 @@ def share_of_letters(tokenizer):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     grpo.add_arguments(parser, steps=40, out="build/grpo_tiny")
-    args = parser.parse_args()
+    args = grpo.parse(parser)
     import torch
     from datasets import Dataset
     from transformers import AutoTokenizer
