@@ -156,6 +156,25 @@ def test_allocated_tensors_are_sent_from_where_they_lie(fake, sender):
     assert fake.values("half") == np.full(5, 2, np.float16).tobytes() and fake.values("extra") == extra.tobytes()
 
 
+def test_the_engine_has_let_go(fake, sender):
+    """Another sender's init makes it; then one send fails, and the next works, allocated tensors too."""
+    import unspool
+
+    views = sender.allocate({"a": ((4, 4), np.float32)})
+    views["a"][...] = 1
+    sender.send([*views.items(), *model().items()])
+    with unspool.SharedMemorySender(sender._client):
+        pass
+    with pytest.raises(unspool.ApiError):
+        sender.send([*views.items(), *model(1).items()])
+    views["a"][...] = 2
+    sender.send([*views.items(), *model(1).items()])
+    assert held(fake) == {**expected(model(1)), "a": views["a"].tobytes()}
+    sender.init()
+    sender.send([*views.items(), *model(2).items()])
+    assert held(fake) == {**expected(model(2)), "a": views["a"].tobytes()}
+
+
 @pytest.mark.parametrize("fault", ["refused at start", "refused at an update", "refused at finish", "the iterator"])
 def test_a_fault_leaves_the_old_weights(fake, sender, fault):
     import unspool
@@ -253,7 +272,7 @@ def test_a_fork_does_not_hold_the_lock():
             assert here.recv(1) == b"x"
             with pytest.raises(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            segment._named = False  # so that close() lets go of the lock alone
+            segment.is_named = False  # so that close() lets go of the lock alone
             segment.close()
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:

@@ -146,5 +146,10 @@ class SessionSender(WeightSender):
             for client in started:
                 with suppress(UnspoolError):
                     client.with_timeout(ABANDON_TIMEOUT_S).update_weights({})
+            if started:
+                self._session_failed()
             raise
         return done
+
+    def _session_failed(self) -> None:
+        """Lets go of what does not outlive a failed session on the server's side."""

@@ -181,6 +181,9 @@ class GlooSender(SessionSender):
             raise TransferError(f"the group of rank 0 of {1 + len(posts)}: {_gloo.first_line(first)}") from first
         raise first
 
+    def _session_failed(self) -> None:
+        self._drop_group()  # the server has ended its member
+
     def _patient(self, client: Client) -> Client:
         return client.with_timeout(self._timeout_s + ANSWER_S)
 

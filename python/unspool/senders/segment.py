@@ -37,7 +37,7 @@ class Segment:
 
     def __init__(self, size_bytes: int):
         self.name, self._fd = _create()
-        self._named = True
+        self.is_named = True
         try:
             # All pages now, or an error: a page that is missing later would be a SIGBUS in the middle of a copy.
             os.posix_fallocate(self._fd, 0, size_bytes)
@@ -71,9 +71,9 @@ class Segment:
 
     def unlink(self) -> None:
         """Takes the name away, where the engine has not done so: it has the segment mapped."""
-        if self._named:
+        if self.is_named:
             (DIRECTORY / self.name[1:]).unlink(missing_ok=True)
-            self._named = False
+            self.is_named = False
 
     def close_file(self) -> None:
         if self._fd >= 0:

@@ -71,6 +71,7 @@ class SharedMemorySender(SessionSender):
 
     def init(self) -> None:
         sweep()
+        self._forget()
         self._client.init_weight_transfer_engine({})
         if self._poster is None:
             self._poster = ThreadPoolExecutor(1, thread_name_prefix="unspool-sender")
@@ -84,8 +85,8 @@ class SharedMemorySender(SessionSender):
                 parameter.data = views[name].copy_(parameter.data)
 
         tensors: (shape, dtype) of each; torch's where the dtype is torch's, otherwise numpy's. send() takes them from
-        where they lie; they must not change while it runs. They live as long as anything refers to them, and count as
-        shared memory after close() no more. TransferError where there is no room.
+        where they lie; they must not change while it runs. They live as long as anything refers to them; after close(),
+        init() or a transfer that failed they are tensors like others, and copied. TransferError where there is no room.
         """
         sizes = {name: _nbytes(shape, dtype) for name, (shape, dtype) in tensors.items()}
         segment = Segment(max(1, sum(map(aligned, sizes.values()))))
@@ -114,12 +115,24 @@ class SharedMemorySender(SessionSender):
             self._post(part)
             while self._live:
                 self._retire()
-        finally:
-            # What is under way must be over before anything else is said.
-            for left in self._live:
+        except BaseException:
+            for left in self._live:  # what is under way must be over before anything else is said
                 left.posted.exception()
             self._live.clear()
+            # It may be that another sender's init has made the engine let go of our segments, whose names are gone.
+            self._forget()
+            raise
         return count, nbytes
+
+    def _forget(self) -> None:
+        """No segment that an engine has had is named again. Allocated tensors stay, and are copied from now on."""
+        if self._ring is not None:
+            self._ring.close()
+            self._ring = None
+        for segment in self._allocated:
+            if not segment.is_named:
+                segment.close()
+        self._allocated = [segment for segment in self._allocated if segment.is_named]
 
     def _add(self, part: Part | None, item: Source | SparseSource) -> Part:
         """Puts the item into the part, or posts that and begins another; the part it is in."""
