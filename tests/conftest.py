@@ -36,9 +36,9 @@ REPORTED = pytest.StashKey()
 def pytest_collection_modifyitems(config, items):
     if config.option.markexpr:
         return
-    nightly = [item for item in items if item.get_closest_marker("nightly")]
-    config.hook.pytest_deselected(items=nightly)
-    items[:] = [item for item in items if item not in nightly]
+    left_out = [item for item in items if item.get_closest_marker("nightly") or item.get_closest_marker("torch")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_terminal_summary(terminalreporter, config):

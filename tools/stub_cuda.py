@@ -2,7 +2,7 @@
 
 The wheel's libraries name NVIDIA's as needed, which pip would fetch (about 2 GB) to do nothing on a CPU. This writes
 stand-ins of a few kilobytes beside them, in torch/lib: every function they import from NVIDIA is there and returns
-cudaErrorNoDevice, so torch finds no GPU and goes on. Needs g++ and binutils. Run it with the Python that has torch:
+cudaErrorNoDevice, or a text where it is asked what that means, so torch finds no GPU and goes on. Needs g++ and binutils. Run it with the Python that has torch:
 
     pip install --no-deps torch==2.13.0 && python tools/stub_cuda.py
 """
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 NO_DEVICE = 100  # cudaErrorNoDevice
+TEXT_FUNCTION = re.compile(r"^(?:cuda|cublas|cusparse|nccl|nvrtc|nvJitLink)\w*Get\w*(?:Name|String|LastError)$")
 NVIDIA_LIBRARY = re.compile(r"\[(lib(?:cu\w+|nccl|nvrtc|nvJitLink|nvshmem_host)\.so\.\d+)\]")
 NVIDIA_SYMBOL = re.compile(r"^(?:__cuda|cu|nccl|nvrtc|nvJitLink|nvshmem|nvtx|_ZN?K?\d*nv)\w*$")
 
@@ -40,11 +41,18 @@ def needed_versions(library):
             yield soname, match[1]
 
 
+def definition(name):
+    # cudaGetLastError alone of those that match returns a number.
+    if TEXT_FUNCTION.match(name) and name != "cudaGetLastError":
+        return f'extern "C" const char* {name}() {{ return "no CUDA device"; }}\n'
+    return f'extern "C" int {name}() {{ return {NO_DEVICE}; }}\n'
+
+
 def build(soname, version, names, directory):
     """Compiles one stand-in library whose symbols all have the given version."""
     with tempfile.TemporaryDirectory() as scratch:
         source, versions = Path(scratch, "stub.cc"), Path(scratch, "stub.map")
-        source.write_text("".join(f'extern "C" int {name}() {{ return {NO_DEVICE}; }}\n' for name in sorted(names)))
+        source.write_text("".join(definition(name) for name in sorted(names)))
         versions.write_text(f"{version} {{ global: *; }};\n")
         linker_flags = f"-Wl,-soname,{soname},--version-script,{versions}"
         output_of("g++", "-shared", "-fPIC", "-w", linker_flags, "-o", str(directory / soname), str(source))

@@ -55,13 +55,19 @@ def test_wheel(wheel):
     # Any Python 3 and this platform: it holds a program, and no extension module.
     assert wheel.name.startswith("unspool-0.1.0-py3-none-linux_")
     names = zipfile.ZipFile(wheel).namelist()
-    assert "unspool/bin/unspool" in names and "unspool/__main__.py" in names
+    assert {"unspool/bin/unspool", "unspool/__main__.py", "unspool/py.typed", "unspool/senders/gloo.py"} <= {*names}
 
 
 def test_module_and_command(installed):
     from_module = run(installed, sys.executable, "-m", "unspool", "--version")
     assert "0.1.0" in from_module
     assert run(installed, str(installed / "bin" / "unspool"), "--version") == from_module
+
+
+def test_light(installed):
+    """The command and the side process start without what only trainers need."""
+    program = "import sys, unspool; unspool.binary; print(sorted({'numpy', 'torch'} & {*sys.modules}))"
+    assert run(installed, sys.executable, "-c", program) == "[]\n"
 
 
 def test_serve(installed, tiny):

@@ -34,7 +34,7 @@ install_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# python_requirements FILE [VENV]: the pinned packages of FILE, in .venv or VENV.
+# python_requirements FILE [VENV [PIP_OPTION...]]: the pinned packages of FILE, in .venv or VENV.
 python_requirements() {
   local file=$1 venv=${2:-.venv} stamp sum
   stamp=$venv/installed-$(tr / - <<<"$file")
@@ -45,6 +45,6 @@ python_requirements() {
     install_packages python3 python3-venv
     "$SYSTEM_PYTHON" -m venv "$venv"
   fi
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$file"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${@:3}" -r "$file"
   echo "$sum" >"$stamp"
 }

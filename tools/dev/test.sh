@@ -136,8 +136,15 @@ nightly_stages() {
 # The trainers' clients pin other versions of the same packages: an environment of their own.
 trainer_stages() {
   must "release: server" build release unspool
-  must "trainers: packages" python_requirements tests/trainers/requirements.txt .venv-trainers
+  must "trainers: packages" trainer_packages
   check "trainers: clients" .venv-trainers/bin/python -m pytest -q tests/trainers
+  check "trainers: weights over gloo" .venv-trainers/bin/python -m pytest -q tests/package -m torch
+}
+
+trainer_packages() {
+  python_requirements tests/trainers/requirements.txt .venv-trainers
+  python_requirements tests/trainers/requirements-no-deps.txt .venv-trainers --no-deps
+  .venv-trainers/bin/python -c 'import torch' 2>/dev/null || .venv-trainers/bin/python tools/stub_cuda.py
 }
 
 tokenizer_parity() {

@@ -1,0 +1,1 @@
+"""What particular trainers need beside the HTTP API. Each module imports its trainer only when called."""

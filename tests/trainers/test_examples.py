@@ -1,0 +1,48 @@
+"""The examples, as a reader runs them."""
+
+import csv
+import os
+import subprocess
+import sys
+
+import pytest
+
+from harness.server import ROOT
+
+CHANCE = 26 / 258  # lower-case letters among the tokens of grpo_tiny's model
+
+
+def run(binary, out, *options):
+    """The rows of the CSV that examples/grpo_tiny.py writes."""
+    command = [sys.executable, str(ROOT / "examples" / "grpo_tiny.py"), "--out", str(out), *options]
+    env = {**os.environ, "UNSPOOL_BINARY": str(binary), "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    with open(out.with_suffix(".csv"), newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [{field: float(value) for field, value in row.items() if value} for row in rows]
+
+
+def learned(rows):
+    """Whether the reward rose from chance by at least half of what is left."""
+    return sum(row["reward"] for row in rows[-3:]) / 3 >= CHANCE + (1 - CHANCE) / 2
+
+
+def in_step(rows):
+    """Whether the trainer and the server agreed at every step."""
+    return max(row["gap_max"] for row in rows) < 1e-3
+
+
+def test_grpo_tiny(binary, tmp_path, report):
+    rows = run(binary, tmp_path / "run")
+    assert rows[0]["reward"] == pytest.approx(CHANCE, abs=0.05)
+    assert learned(rows) and in_step(rows)
+    assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+    seconds = {field: sum(row[field] for row in rows[1:]) / len(rows[1:]) for field in ("step_s", "generate_s", "sync_s")}
+    report("grpo_tiny: " + ", ".join(f"{field} {value:.3f}" for field, value in seconds.items()) + " a step")
+
+
+def test_without_the_sync_it_fails(binary, tmp_path):
+    """The same checks, with a server that keeps its first weights."""
+    rows = run(binary, tmp_path / "run", "--no-sync", "--steps", "20")
+    assert not learned(rows) and not in_step(rows)
