@@ -105,7 +105,7 @@ def until(condition, timeout_s, what):
 
 
 def change_weights(model, folder, mask=0x08):
-    """A copy of a model whose bfloat16 weights differ in one bit of the mantissa each; the folder."""
+    """A copy of a model whose weights differ in one bit of the mantissa each, bfloat16's fifth; the folder."""
     shutil.copytree(model, folder)
     for path in folder.glob("*.safetensors"):
         data = bytearray(path.read_bytes())
@@ -113,8 +113,9 @@ def change_weights(model, folder, mask=0x08):
         for name, tensor in json.loads(data[8 : 8 + header_bytes]).items():
             if name == "__metadata__":
                 continue
-            assert tensor["dtype"] == "BF16", name
+            size = {"BF16": 2, "F32": 4}[tensor["dtype"]]
             begin, end = (8 + header_bytes + offset for offset in tensor["data_offsets"])
-            data[begin:end:2] = bytes(byte ^ mask for byte in data[begin:end:2])
+            first = begin + size - 2
+            data[first:end:size] = bytes(byte ^ mask for byte in data[first:end:size])
         path.write_bytes(data)
     return folder
