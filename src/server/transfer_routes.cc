@@ -70,8 +70,10 @@ void update_from_directory(EngineControl& control, const WeightRoots& roots, con
   const auto resolved = roots.resolve(std::string(*path), "weight_dir");
   if (!resolved.ok()) return send_error(*reply, resolved.error());
   control.reload_weights({.weights_path = *resolved}, [reply](Status done) {
-    if (!done.ok()) return send_error(*reply, command_error("update_weights", done.error()));
-    send_json(*reply, status_body("ok"));
+    if (done.ok()) return send_json(*reply, status_body("ok"));
+    ApiError error = command_error("update_weights", done.error());
+    if (!error.param.empty()) error.param = "weight_dir";  // as the client calls it
+    send_error(*reply, error);
   });
 }
 

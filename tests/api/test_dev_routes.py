@@ -14,6 +14,7 @@ PATHS = {
         "/reset_mm_cache", "/reset_encoder_cache", "/update_weight_version", "/weight_checker", "/collective_rpc",
         "/init_weight_transfer_engine", "/shutdown_weight_transfer_engine", "/start_weight_update",
         "/start_draft_weight_update", "/update_weights", "/finish_weight_update",
+        "/areal_pause_generation", "/areal_continue_generation", "/areal_update_weights",
     ],
     "GET": ["/is_paused", "/is_sleeping", "/weight_info", "/get_world_size", "/server_info"],
 }  # fmt: skip
