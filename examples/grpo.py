@@ -115,7 +115,7 @@ def plot(rows, path, title, beside=None):
         reward.plot(steps, [row["reward"] for row in beside], "--", label="transformers")
         seconds.semilogy(steps, [row["generate_s"] for row in beside], "--", label="generation, transformers")
         reward.legend()
-    seconds.legend()
+    seconds.legend(fontsize="small", loc="upper right")
     seconds.set(title="seconds a step", xlabel="step")
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

@@ -48,7 +48,7 @@ def main():
     grpo.add_arguments(parser, steps=80, out="build/grpo_smollm2")
     parser.add_argument("--model", type=Path, default=MODEL, help="a model directory (models/SmolLM2-135M-Instruct)")
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"], help="the server's (float32)")
-    parser.add_argument("--learning-rate", type=float, default=1e-5)
+    parser.add_argument("--learning-rate", type=float, default=2e-5)
     args = grpo.parse(parser)
     from datasets import Dataset
 

@@ -38,7 +38,9 @@ def test_grpo_tiny(binary, tmp_path, report):
     assert rows[0]["reward"] == pytest.approx(CHANCE, abs=0.05)
     assert learned(rows) and in_step(rows)
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
-    seconds = {field: sum(row[field] for row in rows[1:]) / len(rows[1:]) for field in ("step_s", "generate_s", "sync_s")}
+    seconds = {
+        field: sum(row[field] for row in rows[1:]) / len(rows[1:]) for field in ("step_s", "generate_s", "sync_s")
+    }
     report("grpo_tiny: " + ", ".join(f"{field} {value:.3f}" for field, value in seconds.items()) + " a step")
 
 

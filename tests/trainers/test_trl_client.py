@@ -134,3 +134,41 @@ def test_the_stand_ins_say_what_they_are_not():
     with pytest.raises(NotImplementedError, match="colocate"):
         LLM("model")
     unspool.integrations.trl.install()  # a second time changes nothing
+
+
+@pytest.mark.parametrize("limit", [0, 1, 100, 4000, 1 << 20])
+def test_chunks_are_those_that_the_server_expects(limit):
+    from unspool import _gloo
+    from unspool.integrations import _gloo_endpoint
+
+    numels = [3, 25, 26, 1, 500, 2, 0, 400, 7]
+    tensors = [torch.randn(numel) for numel in numels]
+    expected = [sum(4 * numels[i] for i in chunk) for chunk in _gloo.chunks([4 * n for n in numels], limit)]
+    got = list(_gloo_endpoint.chunks(iter(tensors), limit))
+    assert [len(chunk) for chunk in got] == [size for size in expected if size]
+    assert torch.equal(torch.cat(got).view(torch.float32), torch.cat(tensors))
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_attention_of_short_segments_on_long_paths(window):
+    """AsyncGRPO's attention: as torch's own, on the last rows of each path."""
+    from unspool.integrations._async_grpo import flash_attn_varlen_func
+
+    paths, segments = [7, 12, 4], [7, 5, 1]
+    queries = torch.randn(sum(segments), 4, 8, requires_grad=True)
+    keys, values = (torch.randn(sum(paths), 2, 8) for _ in range(2))
+    bounds = [torch.tensor([0, *sizes]).cumsum(0).int() for sizes in (segments, paths)]
+    size = (window - 1, 0) if window else (-1, -1)
+    got = flash_attn_varlen_func(queries, keys, values, *bounds, 7, 12, causal=True, window_size=size)
+    expected = []
+    for q, k, v in zip(queries.split(segments), keys.split(paths), values.split(paths), strict=True):
+        rows, columns = torch.arange(len(k))[-len(q) :, None], torch.arange(len(k))
+        seen = columns <= rows
+        if window:
+            seen &= columns > rows - window
+        args = (x.transpose(0, 1)[None] for x in (q, k, v))
+        out = torch.nn.functional.scaled_dot_product_attention(*args, attn_mask=seen, enable_gqa=True)
+        expected.append(out[0].transpose(0, 1))
+    assert torch.allclose(got, torch.cat(expected), atol=1e-6)
+    got.sum().backward()
+    assert queries.grad.abs().max() > 0
