@@ -4,7 +4,9 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
 #include "json/json_writer.h"
@@ -61,6 +63,55 @@ void write(JsonWriter& writer, dom::element element) {
   }
 }
 
+bool is_number_char(char c) {
+  return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+}
+
+// An integer of no 64 bits gets a fraction, by which it is parsed as a double. Empty where there is none. Python has
+// such integers: an unset length in a tokenizer's configuration is 10^30.
+std::string with_large_integers_as_doubles(std::string_view text) {
+  std::string out;
+  size_t copied = 0;
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i)
+        if (text[i] == '\\') ++i;
+      ++i;
+      continue;
+    }
+    const size_t begin = i;
+    while (i < text.size() && is_number_char(text[i])) ++i;
+    if (i == begin) {
+      ++i;
+      continue;
+    }
+    const std::string_view number = text.substr(begin, i - begin);
+    const std::string_view digits = number.substr(number[0] == '-' ? 1 : 0);
+    constexpr size_t kFitsAlways = 18;  // digits
+    if (digits.size() <= kFitsAlways || digits.find_first_not_of("0123456789") != digits.npos) continue;
+    int64_t fits_signed = 0;
+    uint64_t fits_unsigned = 0;
+    const char* end = number.data() + number.size();
+    if (std::from_chars(number.data(), end, fits_signed).ec == std::errc() ||
+        std::from_chars(number.data(), end, fits_unsigned).ec == std::errc())
+      continue;
+    out.append(text, copied, i - copied);
+    out += ".0";
+    copied = i;
+  }
+  if (!out.empty()) out.append(text, copied);
+  return out;
+}
+
+simdjson::error_code parse_text(std::string_view text, dom::document& document) {
+  // A parser for each document: its buffers are as large as the text and must not outlive a rare huge body.
+  dom::parser parser;
+  const simdjson::error_code code = parser.allocate(std::max<size_t>(text.size(), 32), kMaxJsonDepth);
+  if (code != simdjson::SUCCESS) return code;
+  // The parser copies the text into its own padded buffer, so any view will do, and `text` may die afterwards.
+  return parser.parse_into_document(document, text.data(), text.size()).error();
+}
+
 }  // namespace
 
 struct JsonDocument::Impl {
@@ -77,12 +128,10 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, JsonSyntaxError*
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
 
   JsonDocument document;
-  // A parser for each document: its buffers are as large as the text and must not outlive a rare huge body.
-  dom::parser parser;
-  simdjson::error_code code = parser.allocate(std::max<size_t>(text.size(), 32), kMaxJsonDepth);
-  if (code == simdjson::SUCCESS) {
-    // The parser copies the text into its own padded buffer, so any view will do, and `text` may die afterwards.
-    code = parser.parse_into_document(document.impl_->document, text.data(), text.size()).error();
+  simdjson::error_code code = parse_text(text, document.impl_->document);
+  if (code == simdjson::NUMBER_ERROR) {
+    if (const std::string fitting = with_large_integers_as_doubles(text); !fitting.empty())
+      code = parse_text(fitting, document.impl_->document);
   }
   if (code == simdjson::SUCCESS) return document;
 

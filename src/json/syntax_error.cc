@@ -138,15 +138,10 @@ class Scanner {
   static bool representable(std::string_view token, bool integer) {
     const char* first = token.data();
     const char* last = first + token.size();
-    if (integer) {
-      int64_t negative;
-      uint64_t positive;
-      return token[0] == '-' ? std::from_chars(first, last, negative).ec == std::errc()
-                             : std::from_chars(first, last, positive).ec == std::errc();
-    }
     double number = 0;
     const auto result = std::from_chars(first, last, number);
     // from_chars calls an underflow out of range too; the parser rounds it to zero, so only large exponents count.
+    if (integer) return result.ec == std::errc();  // the parser takes one that is too large for 64 bits as a double
     return result.ec == std::errc() || token.find("e-") != token.npos || token.find("E-") != token.npos ||
            token.find_first_of("eE") == token.npos;
   }
