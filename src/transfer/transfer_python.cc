@@ -78,6 +78,8 @@ std::vector<std::string> transfer_environment() {
     }
   }
   if (!package.empty()) out.push_back(std::string(kVariable) + path);
+  // Or else `-m` looks into our working directory first, where anything may be called torch.py.
+  out.emplace_back("PYTHONSAFEPATH=1");
   return out;
 }
 

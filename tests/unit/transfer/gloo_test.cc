@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -201,6 +202,11 @@ TEST(TransferPython, IsNamedWhereItCannot) {
   EXPECT_NE(lacks.error().message.find("there is no torch"), std::string::npos);
   EXPECT_EQ(lacks.error().message.find("Traceback"), std::string::npos);
   EXPECT_NE(says("exit 7").error().message.find("status 7"), std::string::npos);
+}
+
+TEST(TransferPython, TakesNothingFromTheWorkingDirectory) {
+  const auto environment = transfer_environment();
+  EXPECT_EQ(std::count(environment.begin(), environment.end(), "PYTHONSAFEPATH=1"), 1);
 }
 
 TEST(TransferPython, FindsThePackageBesideTheProgram) {
