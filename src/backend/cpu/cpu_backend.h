@@ -49,12 +49,13 @@ class CpuBackend final : public Backend {
   void for_tiles(int64_t rows, int64_t panels, F&& f);
   void tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low) const;
   void rotate_and_store(const AttentionArgs& args, KvStorage& cache);
-  void reserve_attention_scratch(int64_t floats, int64_t pointers);
+  void reserve_attention_scratch(int64_t floats, int64_t runs, int64_t pointers);
 
   ThreadPool& pool_;
   const KernelTable& kernels_;
   struct Scratch {
     Buffer floats;
+    std::vector<AttentionRun> runs;
     std::vector<const void*> pointers;
   };
   std::vector<Scratch> scratch_;  // one a thread

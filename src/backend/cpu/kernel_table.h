@@ -48,23 +48,32 @@ struct EpilogueArgs {
   bool add_to_y;
 };
 
-// One (rows, kv head) item of attention: rows are (token, head of the group) pairs, token-major.
-struct AttentionItem {
-  const float* q;    // the kv head's first query head of the item's first token
-  int64_t q_stride;  // between tokens, in floats
+// Consecutive tokens of one sequence, for one kv head.
+struct AttentionRun {
+  const float* q;  // the kv head's first query head of the first token
+  float* out;      // likewise
   int tokens;
-  int group;                  // query heads a kv head
   int first_position;         // of the first token
-  const void* const* blocks;  // this sequence's blocks of this layer and kv head: K at +0, V at +v_offset_bytes
+  const void* const* blocks;  // the sequence's blocks of this layer and kv head: K at +0, V at +v_offset_bytes
+};
+
+// One (rows, kv head) item of attention: rows are (token, head of the group) pairs, token-major, run after run.
+struct AttentionItem {
+  const AttentionRun* runs;
+  int num_runs;
+  // Leading blocks of kKeyBlock keys that all runs have in common, and every row sees whole. Only the first run's
+  // `blocks` are read there.
+  int shared_blocks;
+  int64_t q_stride;  // between tokens, in floats
+  int64_t out_stride;
+  int group;  // query heads a kv head
   int64_t v_offset_bytes;
   int block_size;
   int head_dim;
   float scale;
   Stored stored;
   bool split_inputs;  // bf16x2: q and p as a high and a low bf16, a chain of its own each
-  float* out;         // like q
-  int64_t out_stride;
-  float* scratch;  // attention_scratch_floats() floats, 64-byte aligned
+  float* scratch;     // attention_scratch_floats() floats, 64-byte aligned
 };
 
 struct KernelTable {
