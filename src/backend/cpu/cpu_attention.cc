@@ -106,7 +106,8 @@ void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
     for (int64_t h = 0; h < kv_heads; ++h) {
       if (args.k_norm != nullptr) kernels_.rms_norm(k + h * dim, args.k_norm, args.norm_eps, dim, k + h * dim);
       kernels_.rotate(k + h * dim, cos, sin, half);
-      if (!cache.store(cache.head(block, args.layer, h), position % shape.block_size, k + h * dim, v + h * dim))
+      if (!cache.store(kernels_, cache.head(block, args.layer, h), position % shape.block_size, k + h * dim,
+                       v + h * dim))
         bad[static_cast<size_t>(row)] = 1;
     }
   });

@@ -22,6 +22,7 @@ class CpuBackend final : public Backend {
   // `forced_isa`: a kernel table's name, or empty for the best one. The pool outlives the backend.
   static Result<std::unique_ptr<CpuBackend>> create(ThreadPool& pool, std::string_view forced_isa);
 
+  const KernelTable& kernels() const { return kernels_; }
   std::string_view instruction_set() const override { return kernels_.name; }
   const VocabKernels& vocab_kernels() const override { return kernels_.vocab; }
 

@@ -10,6 +10,8 @@ namespace unspool::cpu {
 
 // Columns of a packed panel: one register of 16 floats, or two of 8.
 inline constexpr int kPanel = 16;
+// Of attention; model configs are held to it.
+inline constexpr int kMaxHeadDim = 512;
 // Keys of an attention block, at absolute positions (docs/numerics.md, section 3).
 inline constexpr int kKeyBlock = 128;
 
@@ -96,6 +98,13 @@ struct KernelTable {
   void (*to_bf16x2)(const float* x, int64_t n, uint16_t* hi, uint16_t* lo);
   void (*to_f16)(const float* x, int64_t n, uint16_t* y);
   void (*attention)(const AttentionItem& item);
+
+  // The processor's limits, for benchmarks: what comes of it is added to out [16], so that no work is left out.
+  // Products from registers, `rounds` times a fixed number; returns the operations done.
+  int64_t (*only_bf16_products)(int64_t rounds, float* out);
+  int64_t (*only_f32_products)(int64_t rounds, float* out);
+  void (*only_reads)(const void* memory, int64_t bytes, float* out);  // bytes: a multiple of 512
+
   VocabKernels vocab;
 };
 

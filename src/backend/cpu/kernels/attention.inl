@@ -99,6 +99,23 @@ static inline void gather_keys(const void* const* blocks, int64_t block_start, i
 // Scores of one row in one block to probabilities: p unrounded in place, its maximum and its sum.
 static inline void softmax_block(float* s, int visible, int tiles, float scale, float* max, float* mass) {
   const F factor = f_set1(scale);
+  if (visible == kKeyBlock) {  // a whole block passes through registers once
+    F v[kKeyBlock / 16];
+    F m = v[0] = f_mul(f_load(s), factor);
+#pragma GCC unroll 8
+    for (int t = 1; t < kKeyBlock / 16; ++t) m = f_max(m, v[t] = f_mul(f_load(s + 16 * t), factor));
+    *max = f_max_lane(m);
+    const F shift = f_set1(*max);
+    F sum = f_zero();
+#pragma GCC unroll 8
+    for (int t = 0; t < kKeyBlock / 16; ++t) {
+      v[t] = f_exp_not_huge(f_sub(v[t], shift));
+      sum = f_add(sum, v[t]);
+      f_store(s + 16 * t, v[t]);
+    }
+    *mass = f_sum_tree(sum);
+    return;
+  }
   const float lowest = -__builtin_inff();
   F m = f_set1(lowest);
   for (int t = 0; t < tiles; ++t) {
@@ -114,7 +131,7 @@ static inline void softmax_block(float* s, int visible, int tiles, float scale, 
     const int n = visible - 16 * t;
     F p = f_zero();
     if (n > 0) {
-      p = f_exp(f_sub(f_load(s + 16 * t), shift));
+      p = f_exp_not_huge(f_sub(f_load(s + 16 * t), shift));
       if (n < 16) p = f_keep_n(p, n, 0.0f);
     }
     sum = f_add(sum, p);
@@ -123,22 +140,28 @@ static inline void softmax_block(float* s, int visible, int tiles, float scale, 
   *mass = f_sum_tree(sum);
 }
 
-static inline float exp_of(float x) {
-  alignas(64) float lane[16];
-  f_store(lane, f_exp(f_set1(x)));
-  return lane[0];
-}
-
-// Adds one block of a row to what stands to its left.
-static inline void merge_block(float block_max, float block_mass, const float* block_sum, int64_t dim, float* max,
-                               float* mass, float* total) {
-  const float m = *max > block_max ? *max : block_max;
-  const float a = exp_of(*max - m), b = exp_of(block_max - m);
-  *mass = __builtin_fmaf(*mass, a, block_mass * b);
-  *max = m;
-  const F va = f_set1(a), vb = f_set1(b);
-  for (int64_t j = 0; j < dim; j += 16)
-    f_store(total + j, f_fma(f_load(total + j), va, f_mul(f_load(block_sum + j), vb)));
+// Adds one block of `count` rows to what stands to its left. The scalars of 16 rows are taken at a time; the arrays of
+// a row each end on a whole register.
+static inline void merge_rows(const AttentionScratch& s, int64_t first, int64_t count, int64_t dim) {
+  for (int64_t row = first; row < first + count; row += 16) {
+    const int n = first + count - row < 16 ? static_cast<int>(first + count - row) : 16;
+    const F old_max = f_load_n(s.max + row, n, 0.0f), block_max = f_load_n(s.block_max + row, n, 0.0f);
+    const F max = f_max(old_max, block_max);
+    const F a = f_exp_not_huge(f_sub(old_max, max)), b = f_exp_not_huge(f_sub(block_max, max));
+    const F mass = f_fma(f_load_n(s.mass + row, n, 0.0f), a, f_mul(f_load_n(s.block_mass + row, n, 0.0f), b));
+    f_store_n(s.max + row, max, n);
+    f_store_n(s.mass + row, mass, n);
+    alignas(64) float old_scale[16], block_scale[16];
+    f_store(old_scale, a);
+    f_store(block_scale, b);
+    for (int i = 0; i < n; ++i) {
+      const F va = f_set1(old_scale[i]), vb = f_set1(block_scale[i]);
+      float* total = s.total + (row + i) * dim;
+      const float* sum = s.sum + (row + i) * dim;
+      for (int64_t j = 0; j < dim; j += 16)
+        f_store(total + j, f_fma(f_load(total + j), va, f_mul(f_load(sum + j), vb)));
+    }
+  }
 }
 
 // Rows of an item that go through a block of keys together.
@@ -214,12 +237,9 @@ static void attend_block(const AttentionItem& item, const AttentionScratch& s, i
                        .c_stride = dim},
                       split, all_rows * kPStride, s.second, dim);
 
-  for (int64_t r = 0; r < rows.count; ++r) {
-    const int64_t row = rows.first + r;
-    if (visible(r) > 0)
-      merge_block(s.block_max[row], s.block_mass[row], s.sum + row * dim, dim, &s.max[row], &s.mass[row],
-                  s.total + row * dim);
-  }
+  int64_t blind = 0;  // the first rows, which see none of it
+  while (visible(blind) == 0) ++blind;
+  merge_rows(s, rows.first + blind, rows.count - blind, dim);
 }
 
 template <class Kind, bool kPairs>

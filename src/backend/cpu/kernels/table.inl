@@ -6,6 +6,7 @@
 #include "backend/cpu/kernels/elementwise.inl"
 #include "backend/cpu/kernels/vocab.inl"
 #include "backend/cpu/kernels/attention.inl"
+#include "backend/cpu/kernels/limits.inl"
 // clang-format on
 
 static constexpr KernelTable make_table(const char* name) {
@@ -21,6 +22,9 @@ static constexpr KernelTable make_table(const char* name) {
           .to_bf16x2 = to_bf16x2,
           .to_f16 = to_f16,
           .attention = attention,
+          .only_bf16_products = only_products<Bf16Kind, 2>,
+          .only_f32_products = only_products<F32Kind, 1>,
+          .only_reads = only_reads,
           .vocab = {.block_stats = block_stats,
                     .count_at_least = count_at_least,
                     .argmax = argmax,
