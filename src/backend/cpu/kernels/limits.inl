@@ -9,7 +9,7 @@ template <class Kind, int kProductsAStep>
 static int64_t only_products(int64_t rounds, float* out) {
   F acc[kLimitChains];
 #pragma GCC unroll 24
-  for (int i = 0; i < kLimitChains; ++i) acc[i] = f_zero();
+  for (int i = 0; i < kLimitChains; ++i) acc[i] = f_set1(static_cast<float>(i));  // alike, they would become one
   // The factors' values are no matter, as long as they are not known here.
   const typename Kind::W w = Kind::load(reinterpret_cast<const unsigned char*>(out));
   const typename Kind::X x = Kind::set1(reinterpret_cast<const typename Kind::A*>(out));
