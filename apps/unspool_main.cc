@@ -1,10 +1,11 @@
-// The program: `unspool serve MODEL [flags]`.
+// The program: `unspool serve MODEL [flags]`, and `unspool bench MODEL`.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "server/bench_command.h"
 #include "server/flag_help.h"
 #include "server/serve_command.h"
 #include "server/version.h"
@@ -12,6 +13,7 @@
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const std::string command = words.empty() ? "" : words.front();
+  if (command == "bench") return unspool::bench_command({words.begin() + 1, words.end()});
   if (command == "serve") return unspool::serve_command({words.begin() + 1, words.end()});
   if (command == "--version" || command == "-V" || command == "version") {
     fmt::print("{}\n", unspool::version_line());

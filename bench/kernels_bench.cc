@@ -1,35 +1,26 @@
-// Kernels through the backend, at SmolLM2-135M's shapes: GFLOP/s and GB/s to hold beside what build/peak says of the
-// machine. UNSPOOL_ISA forces an instruction set; UNSPOOL_THREADS is 1 where unset.
-#include <benchmark/benchmark.h>
+// Products and norms through the backend at the shapes of SmolLM2-135M and Qwen3-0.6B. `hot`: one matrix, which stays
+// in the cache where it fits; `cold`: enough of them by turns that each comes from memory, as in a step.
+#include "bench_support.h"
 
-#include <cstdlib>
-#include <memory>
-#include <numeric>
-#include <random>
-#include <vector>
-
-#include "backend/cpu/cpu_backend.h"
-
-namespace unspool {
+namespace unspool::bench {
 namespace {
 
-constexpr int64_t kHidden = 576, kInner = 1536, kHeads = 9, kKvHeads = 3, kHeadDim = 64, kVocab = 49'152;
+constexpr auto kBf16 = DType::kBFloat16;
+constexpr auto kOne = MatmulPrecision::kBf16, kTwo = MatmulPrecision::kBf16x2;
+// Twice the largest L3 that a pair of cores is lent.
+constexpr size_t kColdBytes = size_t{64} << 20;
 
-Backend& backend() {
-  const char* threads = std::getenv("UNSPOOL_THREADS");
-  const char* isa = std::getenv("UNSPOOL_ISA");
-  static ThreadPool pool(threads == nullptr ? 1 : std::atoi(threads));
-  static const std::unique_ptr<Backend> made = cpu::CpuBackend::create(pool, isa == nullptr ? "" : isa).value();
-  return *made;
-}
-
-std::vector<float> values(int64_t n) {
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
-  std::vector<float> v(static_cast<size_t>(n));
-  for (float& x : v) x = uniform(random);
-  return v;
-}
+struct Shape2 {
+  const char* name;
+  int64_t outputs, inputs;
+};
+constexpr Shape2 kLinears[] = {
+    {"smollm2/qkv", 960, 576}, {"smollm2/o", 576, 576}, {"smollm2/down", 576, 1536},
+    {"qwen3/qkv", 4096, 1024}, {"qwen3/o", 1024, 2048}, {"qwen3/down", 1024, 3072},
+};
+constexpr Shape2 kHeads[] = {{"smollm2/head", 49'152, 576}, {"qwen3/head", 151'936, 1024}};
+constexpr Shape2 kMlps[] = {{"smollm2/gate_up", 1536, 576}, {"qwen3/gate_up", 3072, 1024}};
+constexpr int64_t kRows[] = {1, 2, 4, 8, 16, 32, 64, 96, 128, 256, 512};
 
 std::unique_ptr<Matrix> matrix(int64_t rows, int64_t columns, DType dtype) {
   auto made = backend().make_matrix(rows, columns, dtype).value();
@@ -38,96 +29,63 @@ std::unique_ptr<Matrix> matrix(int64_t rows, int64_t columns, DType dtype) {
   return made;
 }
 
-// Multiplications and additions, and the bytes that have to come from memory once.
-void report(benchmark::State& state, double flops, double bytes) {
-  const auto rounds = static_cast<double>(state.iterations());
-  state.counters["GFLOP/s"] = benchmark::Counter(flops * rounds * 1e-9, benchmark::Counter::kIsRate);
-  state.counters["GB/s"] = benchmark::Counter(bytes * rounds * 1e-9, benchmark::Counter::kIsRate);
+// The matrices of one benchmark after the other, which mostly are the same.
+const std::vector<std::unique_ptr<Matrix>>& matrices(int64_t rows, int64_t columns, DType dtype, bool cold,
+                                                     size_t at_least) {
+  static std::vector<std::unique_ptr<Matrix>> made;
+  if (!made.empty() && (made[0]->rows() != rows || made[0]->columns() != columns || made[0]->dtype() != dtype))
+    made.clear();
+  const auto enough = [&] {
+    return made.size() >= at_least && (!cold || made.size() * made[0]->size_bytes() >= kColdBytes);
+  };
+  while (made.empty() || !enough()) made.push_back(matrix(rows, columns, dtype));
+  return made;
 }
 
-// One layer's matrix alone would stay in the cache; a model's do not. So enough of them to fill 64 MiB take turns.
-void linear(benchmark::State& state, int64_t outputs, int64_t inputs, DType dtype, MatmulPrecision precision) {
+void linear(benchmark::State& state, const Shape2& shape, DType dtype, MatmulPrecision precision, bool cold) {
   const int64_t rows = state.range(0);
-  std::vector<std::unique_ptr<Matrix>> matrices;
-  size_t bytes = 0;
-  while (bytes < (size_t{64} << 20)) {
-    matrices.push_back(matrix(outputs, inputs, dtype));
-    bytes += matrices.back()->size_bytes();
-  }
-  const std::vector<float> x = values(rows * inputs);
-  std::vector<float> y(static_cast<size_t>(rows * outputs));
-  const auto input = backend().make_product_input(rows, inputs, dtype, precision).value();
-  backend().prepare(x.data(), rows, inputs, *input);
+  const auto& weights = matrices(shape.outputs, shape.inputs, dtype, cold, 1);
+  const size_t turns = cold ? weights.size() : 1;
+  const std::vector<float> x = values(rows * shape.inputs);
+  std::vector<float> y(static_cast<size_t>(rows * shape.outputs));
+  const auto input = backend().make_product_input(rows, shape.inputs, dtype, precision).value();
+  backend().prepare(x.data(), rows, shape.inputs, *input);
   size_t next = 0;
   for (auto _ : state) {
-    backend().linear(*input, *matrices[next++ % matrices.size()], nullptr, false, y.data(), outputs);
+    backend().linear(*input, *weights[next++ % turns], nullptr, false, y.data(), shape.outputs);
     benchmark::DoNotOptimize(y.data());
   }
-  const double chains = precision == MatmulPrecision::kBf16x2 ? 2.0 : 1.0;
-  report(state, 2.0 * chains * static_cast<double>(rows * outputs * inputs),
-         static_cast<double>(matrices[0]->size_bytes()));
+  const double chains = precision == kTwo ? 2.0 : 1.0;
+  report(state, 2.0 * chains * static_cast<double>(rows * shape.outputs * shape.inputs),
+         static_cast<double>(weights[0]->size_bytes()), dtype == kBf16);
 }
 
-void gated_silu(benchmark::State& state) {
+void gated_silu(benchmark::State& state, const Shape2& shape, bool cold) {
   const int64_t rows = state.range(0);
-  std::vector<std::unique_ptr<Matrix>> matrices;
-  for (int i = 0; i < 38; ++i) matrices.push_back(matrix(kInner, kHidden, DType::kBFloat16));
-  const std::vector<float> x = values(rows * kHidden);
-  const auto input = backend().make_product_input(rows, kHidden, DType::kBFloat16, MatmulPrecision::kBf16).value();
-  const auto output = backend().make_product_input(rows, kInner, DType::kBFloat16, MatmulPrecision::kBf16).value();
-  backend().prepare(x.data(), rows, kHidden, *input);
+  const auto& weights = matrices(shape.outputs, shape.inputs, kBf16, cold, 2);
+  const size_t pairs = cold ? weights.size() / 2 : 1;
+  const std::vector<float> x = values(rows * shape.inputs);
+  const auto input = backend().make_product_input(rows, shape.inputs, kBf16, kOne).value();
+  const auto output = backend().make_product_input(rows, shape.outputs, kBf16, kOne).value();
+  backend().prepare(x.data(), rows, shape.inputs, *input);
   size_t next = 0;
   for (auto _ : state) {
-    backend().gated_silu(*input, *matrices[next % 38], *matrices[(next + 1) % 38], nullptr, nullptr, *output);
-    next += 2;
+    const size_t at = next++ % pairs * 2;
+    backend().gated_silu(*input, *weights[at], *weights[at + 1], nullptr, nullptr, *output);
   }
-  report(state, 4.0 * static_cast<double>(rows * kInner * kHidden),
-         2.0 * static_cast<double>(matrices[0]->size_bytes()));
+  report(state, 4.0 * static_cast<double>(rows * shape.outputs * shape.inputs),
+         2.0 * static_cast<double>(weights[0]->size_bytes()));
 }
 
-void rms_norm(benchmark::State& state) {
+void rms_norm(benchmark::State& state, int64_t hidden) {
   const int64_t rows = state.range(0);
-  const std::vector<float> x = values(rows * kHidden), weight = values(kHidden);
-  const auto output = backend().make_product_input(rows, kHidden, DType::kBFloat16, MatmulPrecision::kBf16).value();
+  const std::vector<float> x = values(rows * hidden), weight = values(hidden);
+  const auto output = backend().make_product_input(rows, hidden, kBf16, kOne).value();
   for (auto _ : state) backend().rms_norm(x.data(), rows, weight, 1e-5f, *output);
-  report(state, 4.0 * static_cast<double>(rows * kHidden), 4.0 * static_cast<double>(rows * kHidden));
+  report(state, 4.0 * static_cast<double>(rows * hidden), 4.0 * static_cast<double>(rows * hidden), false);
 }
 
-// range: sequences, tokens of each in the step, keys before them. One token over long contexts is a decode.
-void attention(benchmark::State& state, DType dtype) {
-  const int64_t count = state.range(0), tokens = state.range(1), context = state.range(2);
-  const int64_t blocks = (context + tokens + 15) / 16, width = (kHeads + 2 * kKvHeads) * kHeadDim;
-  const auto cache = backend()
-                         .make_kv_cache({.layers = 1,
-                                         .blocks = count * blocks,
-                                         .block_size = 16,
-                                         .kv_heads = kKvHeads,
-                                         .head_dim = kHeadDim,
-                                         .dtype = dtype})
-                         .value();
-  std::vector<int32_t> table(static_cast<size_t>(count * blocks));
-  std::iota(table.begin(), table.end(), 0);
-  cache->zero_blocks(table);
-  const std::vector<float> source = values(count * tokens * width);
-  std::vector<float> qkv = source, y(static_cast<size_t>(count * tokens * kHeads * kHeadDim));
-  const std::vector<float> cos(static_cast<size_t>(count * tokens * kHeadDim / 2), 1.0f), sin(cos.size(), 0.0f);
-  std::vector<AttentionSequence> sequences;
-  for (int64_t i = 0; i < count; ++i)
-    sequences.push_back({static_cast<int>(i * tokens), static_cast<int>(tokens), static_cast<int>(context),
-                         std::span(table).subspan(static_cast<size_t>(i * blocks), static_cast<size_t>(blocks))});
-  std::vector<uint8_t> non_finite(sequences.size());
-  const AttentionArgs args{.qkv = qkv.data(),
-                           .heads = kHeads,
-                           .cos = cos.data(),
-                           .sin = sin.data(),
-                           .sequences = sequences,
-                           .non_finite = non_finite};
-  for (auto _ : state) backend().attention(args, *cache, MatmulPrecision::kBf16, y.data());
-  const double seen =
-      static_cast<double>(count * tokens) * (static_cast<double>(context) + static_cast<double>(tokens + 1) / 2);
-  report(state, 4.0 * static_cast<double>(kHeads * kHeadDim) * seen,
-         2.0 * static_cast<double>(count * (context + tokens) * kKvHeads * kHeadDim * dtype_size(dtype)));
-}
+constexpr int64_t kInner = 1536, kHidden = 576;  // SmolLM2's gates
 
 // Weights as a checkpoint or an update brings them, all of SmolLM2's hidden layers' gates one behind the other; GB/s of
 // what is read.
@@ -169,38 +127,51 @@ void write_elements(benchmark::State& state) {
       static_cast<double>(elements) * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
-constexpr auto kBf16 = DType::kBFloat16;
-constexpr auto kOne = MatmulPrecision::kBf16, kTwo = MatmulPrecision::kBf16x2;
-
-#define LINEAR(NAME, ...) \
-  BENCHMARK_CAPTURE(linear, NAME, __VA_ARGS__)->Arg(1)->Arg(16)->Arg(64)->Arg(512)->UseRealTime()
-LINEAR(qkv, (kHeads + 2 * kKvHeads) * kHeadDim, kHidden, kBf16, kOne);
-LINEAR(o, kHidden, kHidden, kBf16, kOne);
-LINEAR(gate, kInner, kHidden, kBf16, kOne);
-LINEAR(down, kHidden, kInner, kBf16, kOne);
-LINEAR(down_x2, kHidden, kInner, kBf16, kTwo);
-LINEAR(down_f16, kHidden, kInner, DType::kFloat16, kOne);
-LINEAR(down_f32, kHidden, kInner, DType::kFloat32, kOne);
-#undef LINEAR
-BENCHMARK_CAPTURE(linear, head, kVocab, kHidden, kBf16, kOne)->Arg(1)->Arg(16)->Arg(64)->UseRealTime();
-BENCHMARK(gated_silu)->Arg(1)->Arg(16)->Arg(64)->Arg(512)->UseRealTime();
-BENCHMARK(rms_norm)->Arg(1)->Arg(64)->Arg(512)->UseRealTime();
-
-BENCHMARK_CAPTURE(pack, bf16, kBf16, kBf16)->UseRealTime();
-BENCHMARK_CAPTURE(pack, f32_to_bf16, DType::kFloat32, kBf16)->UseRealTime();
-BENCHMARK_CAPTURE(pack, f32, DType::kFloat32, DType::kFloat32)->UseRealTime();
-BENCHMARK_CAPTURE(pack, f16, DType::kFloat16, DType::kFloat16)->UseRealTime();
-BENCHMARK(write_elements)->UseRealTime();
-
-void attention_sizes(benchmark::internal::Benchmark* bench) {
-  bench->ArgNames({"sequences", "tokens", "context"})->UseRealTime();
-  for (const int64_t context : {128, 1024, 4096}) bench->Args({1, 1, context})->Args({64, 1, context});
-  bench->Args({1, 512, 0})->Args({1, 512, 2048});
+template <class F>
+benchmark::internal::Benchmark* add(const std::string& name, int64_t most_rows, F f) {
+  auto* bench = benchmark::RegisterBenchmark(name.c_str(), f)->ArgName("rows")->UseRealTime();
+  for (const int64_t rows : kRows)
+    if (rows <= most_rows) bench->Arg(rows);
+  return bench;
 }
-BENCHMARK_CAPTURE(attention, bf16, kBf16)->Apply(attention_sizes);
-BENCHMARK_CAPTURE(attention, f32, DType::kFloat32)->Apply(attention_sizes);
+
+void add_all() {
+  for (const Shape2& shape : kLinears)
+    for (const bool cold : {false, true})
+      add(std::string(shape.name) + (cold ? "/cold" : "/hot"), 512,
+          [&shape, cold](benchmark::State& state) { linear(state, shape, kBf16, kOne, cold); });
+  for (const Shape2& shape : kMlps)
+    for (const bool cold : {false, true})
+      add(std::string(shape.name) + (cold ? "/cold" : "/hot"), 512,
+          [&shape, cold](benchmark::State& state) { gated_silu(state, shape, cold); });
+  // A step has at most 96 rows of logits at once, and no cache holds a head.
+  for (const Shape2& shape : kHeads)
+    add(std::string(shape.name) + "/cold", 96,
+        [&shape](benchmark::State& state) { linear(state, shape, kBf16, kOne, true); });
+
+  static constexpr Shape2 kOther = {"smollm2/down", 576, 1536};
+  add("smollm2/down/bf16x2/cold", 512, [](benchmark::State& state) { linear(state, kOther, kBf16, kTwo, true); });
+  add("smollm2/down/float16/cold", 512,
+      [](benchmark::State& state) { linear(state, kOther, DType::kFloat16, kOne, true); });
+  add("smollm2/down/float32/cold", 512,
+      [](benchmark::State& state) { linear(state, kOther, DType::kFloat32, kOne, true); });
+  add("smollm2/rms_norm", 512, [](benchmark::State& state) { rms_norm(state, 576); });
+  add("qwen3/rms_norm", 512, [](benchmark::State& state) { rms_norm(state, 1024); });
+
+  const auto add_pack = [](const char* name, DType from, DType to) {
+    benchmark::RegisterBenchmark(name, [=](benchmark::State& state) { pack(state, from, to); })->UseRealTime();
+  };
+  add_pack("pack/bf16", kBf16, kBf16);
+  add_pack("pack/float32_to_bf16", DType::kFloat32, kBf16);
+  add_pack("pack/float32", DType::kFloat32, DType::kFloat32);
+  add_pack("pack/float16", DType::kFloat16, DType::kFloat16);
+  benchmark::RegisterBenchmark("write_elements", write_elements)->UseRealTime();
+}
 
 }  // namespace
-}  // namespace unspool
+}  // namespace unspool::bench
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  unspool::bench::add_all();
+  return unspool::bench::run_benchmarks(argc, argv);
+}

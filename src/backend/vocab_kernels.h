@@ -9,7 +9,7 @@ namespace unspool {
 inline constexpr int kVocabBlock = 256;
 
 // Maximum of a block and the sum of exp(x - max) over it (16 lanes by index mod 16, added in the tree 8, 4, 2, 1).
-// A block of -inf alone has max -inf and sum 0.
+// A block of -inf alone has max -inf and sum 0; with a NaN or +inf in it the sum is NaN, and the max is anything.
 struct BlockStat {
   float max;
   float sum;

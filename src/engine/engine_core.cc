@@ -55,11 +55,12 @@ void EngineCore::weights_changed() {
 }
 
 void EngineCore::step() {
-  const StepPlan& plan = scheduler_.plan_step(monotonic_seconds());
+  const double started_s = monotonic_seconds();
+  const StepPlan& plan = scheduler_.plan_step(started_s);
   for (Sequence* sequence : scheduler_.take_outgrown()) {
     finish_without_token(live_of(*sequence), *sequence, FinishReason::kLength);
   }
-  if (compute(plan)) commit();
+  if (compute(plan)) commit(started_s);
   emit();
 #ifdef UNSPOOL_VALIDATE
   for (const auto& violation : validate()) UNSPOOL_CHECK(false, "{}", violation);
@@ -89,7 +90,7 @@ void EngineCore::fail_step(const char* what) {
   scheduler_.abandon_step();
 }
 
-void EngineCore::commit() {
+void EngineCore::commit(double step_started_s) {
   const auto scheduled = scheduler_.scheduled();
   const int count = static_cast<int>(scheduled.size());
   const double now_s = monotonic_seconds();
@@ -113,7 +114,7 @@ void EngineCore::commit() {
   for (int i = 0; i < count; ++i) {
     if (scheduled[i] != nullptr) commit_sequence(i, now_s);
   }
-  if (count > 0) metrics_.observe_step(num_tokens);
+  if (count > 0) metrics_.observe_step(num_tokens, count, monotonic_seconds() - step_started_s);
 }
 
 void EngineCore::commit_sequence(int i, double now_s) {

@@ -85,7 +85,7 @@ class EngineCore {
   uint64_t seed_for(const SamplingParams& params);
   bool compute(const StepPlan& plan);
   void fail_step(const char* what);
-  void commit();
+  void commit(double step_started_s);
   void commit_sequence(int i, double now_s);
   void append_token(Live& live, Sequence& sequence, SampleResult& result, double now_s);
   void finish(Live& live, Sequence& sequence, const Stop& stop, SequenceDelta& delta);

@@ -12,6 +12,8 @@ const std::vector<double> kTokenGapBuckets = {.01, .025, .05, .075, .1,  .15, .2
                                               .75, 1,    2.5, 5,    7.5, 10,  20, 40, 80};
 const std::vector<double> kLatencyBuckets = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
                                              30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
+// From a tiny model's step to a chunk of 8,192 tokens of a large one.
+const std::vector<double> kStepTimeBuckets = {.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10};
 const std::vector<double> kIterationBuckets = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 
 MetricLabels with(MetricLabels labels, const std::string& name, const std::string& value) {
@@ -132,6 +134,10 @@ void EngineMetrics::declare_histograms(MetricsRegistry& registry, const EngineCo
                 "Histogram of new KV tokens computed during prefill (excluding cached tokens).", token_buckets);
   iteration_tokens_ =
       histogram("vllm:iteration_tokens_total", "Histogram of number of tokens per engine_step.", kIterationBuckets);
+  step_time_ =
+      histogram("unspool:step_time_seconds", "Histogram of the time of an engine step in seconds.", kStepTimeBuckets);
+  step_sequences_ = histogram("unspool:step_sequences", "Histogram of the number of sequences in an engine step.",
+                              one_two_five_buckets(config.max_num_seqs));
   request_n_ = histogram("vllm:request_params_n", "Histogram of the n request parameter.", {1, 2, 5, 10, 20});
   request_preemptions_ =
       histogram("vllm:request_num_preemptions", "Histogram of preemptions per request.", {1, 2, 3, 4, 5, 10, 20});
@@ -153,8 +159,11 @@ void EngineMetrics::add_scheduled(const Scheduler::Counters& counters) {
   if (counters.prefix_hits > 0) prefix_hits_->add(static_cast<double>(counters.prefix_hits));
 }
 
-void EngineMetrics::observe_step(int num_tokens) {
-  if (enabled_) iteration_tokens_->observe(num_tokens);
+void EngineMetrics::observe_step(int num_tokens, int num_sequences, double seconds) {
+  if (!enabled_) return;
+  iteration_tokens_->observe(num_tokens);
+  step_time_->observe(seconds);
+  step_sequences_->observe(num_sequences);
 }
 
 void EngineMetrics::add_prompt(const Request& request) {

@@ -1,4 +1,4 @@
-// The engine's part of /metrics: vLLM's names, labels and buckets.
+// The engine's part of /metrics: vLLM's names, labels and buckets, and what vLLM has no name for under unspool:.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ class EngineMetrics {
   // `deferred`: who waits does not wait for room.
   void set_load(int running, int waiting, double kv_cache_usage, bool deferred);
   void add_scheduled(const Scheduler::Counters& counters);
-  // A step of that many tokens, prompt and drawn ones.
-  void observe_step(int num_tokens);
+  // A step of that many tokens, prompt and drawn ones, of so many sequences; the seconds are from its plan on.
+  void observe_step(int num_tokens, int num_sequences, double seconds);
   // The first sample has computed the prompt.
   void add_prompt(const Request& request);
   // A token at `now_s`; the sequence's times are those before it.
@@ -72,6 +72,8 @@ class EngineMetrics {
   Histogram* request_max_tokens_ = nullptr;
   Histogram* request_prefill_computed_ = nullptr;
   Histogram* iteration_tokens_ = nullptr;
+  Histogram* step_time_ = nullptr;
+  Histogram* step_sequences_ = nullptr;
   Histogram* request_n_ = nullptr;
   Histogram* request_preemptions_ = nullptr;
 };

@@ -93,14 +93,18 @@ SampleResult Sampler::sample(const SampleTask& task, int thread) {
   const SamplingParams& params = *task.params;
   SampleResult result;
   result.finite = false;
-  if (!finite(task.logits)) return result;
   const std::span<const float> values = process(task, s);
   const bool in_place = values.data() == task.logits.data();
-  result.barred = !in_place;
-  if (!in_place && !finite(values)) return result;  // a bias or a small temperature can overflow
-
   const bool processed = is_processed(params.logprobs_mode);
-  if (!params.greedy() || (params.logprobs && (processed || in_place))) s.processed_row.reset(values);
+  const bool needs_row = !params.greedy() || (params.logprobs && (processed || in_place));
+  if (needs_row) s.processed_row.reset(values);
+  const bool values_finite = needs_row ? s.processed_row.finite() : finite(values);
+  // Processors may hide what is not finite, so the logits are looked at themselves; a temperature leaves it as it is.
+  const bool hidden = LogitsProcessors::needed(params, {task.prompt_token_ids, task.output_token_ids});
+  if ((hidden || !values_finite) && !finite(task.logits)) return result;
+  result.barred = !in_place;
+  if (!values_finite) return result;  // a bias or a small temperature can overflow
+
   Truncation truncation = {{}, s.processed_row.blocks()};
   if (params.greedy()) {
     const auto best = static_cast<int32_t>(kernels_.argmax(values.data(), vocab_size_));
@@ -139,9 +143,8 @@ PositionLogprobs Sampler::prompt_logprobs(const PromptTask& task, int thread) {
   Scratch& s = scratch(thread, task.logits);
   UNSPOOL_CHECK(task.token_id >= 0 && task.token_id < vocab_size_, "token {}, vocabulary {}", task.token_id,
                 vocab_size_);
-  if (!finite(task.logits)) return {};
   s.raw_row.reset(task.logits);
-  if (s.raw_row.max() == -kInfinity) return {};
+  if (!s.raw_row.finite() || s.raw_row.max() == -kInfinity) return {};
   const ScoredRow scored = {&s.raw_row, {}, LogNormalizer(kernels_, s.raw_row.blocks()), is_logits(task.mode)};
   return s.ranker.with_best(scored, task.token_id, task.count);
 }

@@ -49,7 +49,11 @@ void VocabRow::reset(std::span<const float> values) {
   blocks_.resize((values.size() + kVocabBlock - 1) / kVocabBlock);
   kernels_.block_stats(values.data(), size(), blocks_.data());
   max_ = -kInfinity;
-  for (const BlockStat& block : blocks_) max_ = std::max(max_, block.max);
+  finite_ = true;
+  for (const BlockStat& block : blocks_) {
+    max_ = std::max(max_, block.max);
+    finite_ &= !std::isnan(block.sum);
+  }
 }
 
 std::span<const float> VocabRow::block(int64_t index) const {

@@ -39,13 +39,14 @@ class VocabRow {
  public:
   explicit VocabRow(const VocabKernels& kernels) : kernels_(kernels) {}
 
-  // The values must outlive the row's use and hold no NaN and no +inf.
+  // The values must outlive the row's use.
   void reset(std::span<const float> values);
 
   std::span<const float> values() const { return values_; }
   int64_t size() const { return static_cast<int64_t>(values_.size()); }
   std::span<const BlockStat> blocks() const { return blocks_; }
-  float max() const { return max_; }  // -inf: nothing can be drawn
+  float max() const { return max_; }       // -inf: nothing can be drawn
+  bool finite() const { return finite_; }  // no NaN and no +inf; nothing else holds if not
 
   // The block's values: [256], the last one shorter.
   std::span<const float> block(int64_t index) const;
@@ -55,6 +56,7 @@ class VocabRow {
   std::span<const float> values_;
   std::vector<BlockStat> blocks_;
   float max_ = 0.0f;
+  bool finite_ = false;
 };
 
 }  // namespace unspool

@@ -93,6 +93,7 @@ std::string main_help() {
   return "unspool: a rollout engine for RL post-training\n\n"
          "  unspool serve MODEL [flags]   serve a model directory over HTTP, as vLLM's server does\n"
          "  unspool serve --help          the flags\n"
+         "  unspool bench MODEL           its speed without HTTP; --profile: where the time goes\n"
          "  unspool --version             version and instruction set\n"
          "  unspool --help                this text\n";
 }

@@ -129,12 +129,13 @@ Status build_staging(ServingContext& context, WeightSet& weights) {
   return {};
 }
 
-Status build_model(ServingContext& context, const ModelConfig& config, EngineConfig& engine) {
+Status build_model(ServingContext& context, const ModelConfig& config, EngineConfig& engine, OperationTimes* times) {
   const ServeOptions& options = context.options;
   const char* forced_isa = std::getenv("UNSPOOL_ISA");
   UNSPOOL_ASSIGN(auto backend, cpu::CpuBackend::create(*context.pool, forced_isa == nullptr ? "" : forced_isa));
   context.instruction_set = backend->instruction_set();
   context.backend = std::move(backend);
+  if (times != nullptr) context.backend = std::make_unique<TimedBackend>(std::move(context.backend), *times);
   UNSPOOL_ASSIGN(Model model, load_model(options, config, engine.max_model_len, *context.backend));
   context.dtype = torch_name(model.dtype);
   context.served_dtype = model.dtype;
@@ -178,7 +179,7 @@ EngineConfig engine_config(const ServeOptions& options, int max_model_len) {
 
 }  // namespace
 
-Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions& options) {
+Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions& options, OperationTimes* times) {
   auto context = std::make_unique<ServingContext>();
   context->started_s = monotonic_seconds();
   context->options = options;
@@ -188,7 +189,7 @@ Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions
   UNSPOOL_ASSIGN(context->protocol, protocol_config(options, config, max_model_len));
   context->pool = std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : allowed_cores());
   EngineConfig engine = engine_config(options, max_model_len);
-  UNSPOOL_TRY(build_model(*context, config, engine));
+  UNSPOOL_TRY(build_model(*context, config, engine, times));
   context->engine = std::make_unique<Engine>(
       engine, EngineDependencies{context->executor.get(), context->sampler.get(), context->pool.get(),
                                  context->protocol.tokenizer, &context->metrics, context->memory.get()});

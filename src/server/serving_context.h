@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/timed_backend.h"
 #include "base/result.h"
 #include "engine/engine.h"
 #include "layers/weight_staging.h"
@@ -45,7 +46,9 @@ struct ServingContext {
   double started_s = 0;
 };
 
-Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions& options);
+// With `times`, which outlives the context, the backend keeps the time of its operations there.
+Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions& options,
+                                                              OperationTimes* times = nullptr);
 
 // One line each: model, numerics, memory, seconds.
 void log_start_summary(const ServingContext& context);

@@ -17,21 +17,22 @@ Result<Buffer> Buffer::allocate(size_t size_bytes) {
   Buffer buffer;
   if (size_bytes == 0) return buffer;
   const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  if (size_bytes > std::numeric_limits<size_t>::max() - kAlignment - page) {
+  if (size_bytes > std::numeric_limits<size_t>::max() - kHugePage - page) {
     return internal_error(fmt::format("cannot allocate {} bytes: more than the address space holds", size_bytes));
   }
   const size_t length = (size_bytes + page - 1) / page * page;
   // The kernel places a mapping on a page boundary only: ask for the alignment on top and give back what lies around
   // it.
-  const size_t reserved = length + kAlignment;
+  const size_t alignment = length < kHugePage ? page : kHugePage;
+  const size_t reserved = length + alignment - page;
   void* base = ::mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) {
     return internal_error(fmt::format("cannot allocate {} bytes: {}", size_bytes, std::strerror(errno)));
   }
   const uintptr_t start = reinterpret_cast<uintptr_t>(base);
-  const uintptr_t aligned = (start + kAlignment - 1) / kAlignment * kAlignment;
+  const uintptr_t aligned = (start + alignment - 1) / alignment * alignment;
   const size_t before = aligned - start;
-  const size_t after = kAlignment - before;
+  const size_t after = reserved - length - before;
   if (before > 0) ::munmap(base, before);
   if (after > 0) ::munmap(reinterpret_cast<void*>(aligned + length), after);
 

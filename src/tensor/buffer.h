@@ -8,12 +8,14 @@
 
 namespace unspool {
 
-// Anonymous pages on a 2 MiB boundary, with huge pages asked for. The kernel zeroes each page when it is first touched,
-// so a large buffer costs only what is used of it. Never from malloc, which may keep what is freed: sleep must return
-// memory.
+// Anonymous pages with huge pages asked for: on the boundary of one where the buffer is as large, else wherever the
+// kernel puts them. That is side by side, so that small buffers made one after the other, before any is touched, lie in
+// huge pages together; apart, each would be read through small ones. The kernel zeroes each page when it is first
+// touched, so a large buffer costs only what is used of it. Never from malloc, which may keep what is freed: sleep must
+// return memory.
 class Buffer {
  public:
-  static constexpr size_t kAlignment = size_t{2} << 20;
+  static constexpr size_t kHugePage = size_t{2} << 20;
 
   Buffer() = default;
   // An error where the kernel has no room; size 0 gives an empty buffer.

@@ -89,24 +89,43 @@ struct ThreadPool::Impl {
     }
   }
 
+  // False where the region is over: the caller did not wait for this thread.
+  bool join() {
+    uint32_t seen = attendance.value.load(std::memory_order_acquire);
+    while ((seen & kOpen) != 0)
+      if (attendance.value.compare_exchange_weak(seen, seen + kInside, std::memory_order_acquire)) return true;
+    return false;
+  }
+  void leave() {
+    attendance.value.fetch_add(kLeft - kInside, std::memory_order_seq_cst);
+    attendance.wake();
+  }
+
   void work(int thread, std::optional<int> core) {
     pthread_setname_np(pthread_self(), "compute");
     if (core) pin_this_thread(*core);
     const FloatModeGuard mode;
-    for (uint32_t done = 0;; ++done) {
+    for (uint32_t done = 0;;) {
       generation.wait([done](uint32_t value) { return value != done; });
       if (stopping.load(std::memory_order_relaxed)) return;
+      done = generation.value.load(std::memory_order_acquire);
+      if (!join()) continue;
+      done = number;  // perhaps a later region than that which woke this thread
       run_part(thread);
-      if (pending.value.fetch_sub(1, std::memory_order_seq_cst) == 1) pending.wake();
+      leave();
     }
   }
 
+  // Attendance of a region: workers inside, those that have left again, and whether others may still join.
+  static constexpr uint32_t kInside = 1, kLeft = 1u << 16, kInsideMask = kLeft - 1, kOpen = 1u << 31;
+
   WaitWord generation;  // counts regions; a change starts one
-  WaitWord pending;     // workers that have not left the current region
+  WaitWord attendance;
   std::atomic<bool> stopping{false};
   std::atomic<bool> running{false};
-  // Written before the generation changes, or by the thread that set `failed` before it leaves the region.
+  // Written before the region opens, or by the thread that set `failed` before it leaves the region.
   std::optional<RegionRef> region;
+  uint32_t number = 0;  // what the generation becomes by this region
   std::atomic<bool> failed{false};
   std::exception_ptr failure;
   std::vector<std::thread> workers;
@@ -126,12 +145,13 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()), threads_(
 
 ThreadPool::~ThreadPool() = default;
 
-void ThreadPool::run_region(RegionRef region) {
+void ThreadPool::run_region(RegionRef region, bool everyone) {
   Impl& impl = *impl_;
   UNSPOOL_CHECK(!impl.running.exchange(true, std::memory_order_acquire), "a region runs within or beside another");
   impl.region = region;
   if (!impl.workers.empty()) {
-    impl.pending.value.store(static_cast<uint32_t>(impl.workers.size()), std::memory_order_relaxed);
+    impl.number = impl.generation.value.load(std::memory_order_relaxed) + 1;
+    impl.attendance.value.store(Impl::kOpen, std::memory_order_release);
     impl.generation.value.fetch_add(1, std::memory_order_seq_cst);
     impl.generation.wake();
   }
@@ -140,7 +160,14 @@ void ThreadPool::run_region(RegionRef region) {
     impl.run_part(0);
   }
   if (!impl.workers.empty()) {
-    impl.pending.wait([](uint32_t value) { return value == 0; });
+    if (everyone) {
+      const auto all = static_cast<uint32_t>(impl.workers.size()) * Impl::kLeft;
+      impl.attendance.wait([all](uint32_t value) { return (value & ~Impl::kOpen) == all; });
+    }
+    // Who has not come by now finds nothing to do. Where others use the same cores, that saves waiting for their time
+    // slice to end.
+    impl.attendance.value.fetch_and(~Impl::kOpen, std::memory_order_seq_cst);
+    impl.attendance.wait([](uint32_t value) { return (value & Impl::kInsideMask) == 0; });
   }
   std::exception_ptr failure;
   if (impl.failed.exchange(false, std::memory_order_relaxed)) failure = std::exchange(impl.failure, nullptr);

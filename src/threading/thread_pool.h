@@ -38,16 +38,17 @@ class ThreadPool {
   template <class F>
   void run(F&& f) {
     auto& callable = f;
-    run_region(RegionRef(callable));
+    run_region(RegionRef(callable), true);
   }
 
   // Runs f(index, thread) for every index in [0, count), handed out one by one in ascending order. A thread whose f
-  // throws takes no further index; the others go on.
+  // throws takes no further index; the others go on. A thread that comes when all is done is not waited for.
   template <class F>
   void parallel_for(int64_t count, F&& f);
 
  private:
-  void run_region(RegionRef region);
+  // With `everyone`, it ends when every thread has run the region once; else when the caller has, and those who joined.
+  void run_region(RegionRef region, bool everyone);
   struct Impl;
   std::unique_ptr<Impl> impl_;
   int threads_;
@@ -80,13 +81,14 @@ void ThreadPool::parallel_for(int64_t count, F&& f) {
   // On its own cache line: the threads contend for it while the caller's frame is read. Relaxed is enough, since a
   // region's start and end order everything else.
   alignas(64) std::atomic<int64_t> next{0};
-  run([&](int thread) {
+  auto take = [&](int thread) {
     while (true) {
       const int64_t index = next.fetch_add(1, std::memory_order_relaxed);
       if (index >= count) return;
       f(index, thread);
     }
-  });
+  };
+  run_region(RegionRef(take), false);
 }
 
 }  // namespace unspool

@@ -33,6 +33,23 @@ def test_version_and_help(binary):
         assert flag in text
 
 
+def test_bench(binary, tiny):
+    status, text = run(binary, "bench", tiny, "--profile", "--max-model-len", 300, "--kv-cache-memory-bytes", "64M")
+    assert status == 0, text
+    for part in (
+        "GFLOP/s",
+        "single: 1 x 64 tokens",
+        "group: 8 x 256",
+        "attention",
+        "linear [",
+        "sampling, plan and commit",
+    ):
+        assert part in text
+    assert "prefill" not in text  # its prompts are longer than --max-model-len
+    status, text = run(binary, "bench", tiny, "--no-such-flag")
+    assert status == 2 and "no-such-flag" in text
+
+
 @pytest.mark.parametrize(
     ("flags", "named"),
     [

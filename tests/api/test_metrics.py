@@ -51,6 +51,16 @@ def test_counts(own_server, tiny):
     assert server.metric("vllm:kv_cache_usage_perc") == 0
 
 
+def test_steps(own_server, tiny):
+    """Four tokens each of two samples: a step for the prompt, three for what follows."""
+    server = own_server(tiny)
+    complete(server, prompt=[1, 2, 3, 4], max_tokens=4, ignore_eos=True, n=2)
+    assert server.metric("unspool:step_time_seconds_count") == 4
+    assert 0 < server.metric("unspool:step_time_seconds_sum") < 60
+    assert server.metric("unspool:step_sequences_count") == 4
+    assert server.metric("unspool:step_sequences_sum") == 1 + 3 * 2
+
+
 def test_prefix_cache_counts(own_server, tiny):
     server = own_server(tiny)
     prompt = list(range(10, 60))
@@ -61,4 +71,5 @@ def test_prefix_cache_counts(own_server, tiny):
 
 
 def test_stats_can_be_left_out(serve, tiny):
-    assert "vllm:" not in serve(tiny, "--disable-log-stats").metrics_text()
+    text = serve(tiny, "--disable-log-stats").metrics_text()
+    assert "vllm:" not in text and "unspool:step" not in text

@@ -1,5 +1,6 @@
-// Attention on the CPU: one item a (run of query rows, kv head), any thread takes any item (docs/numerics.md, section
-// 3).
+// Attention on the CPU: one item a (some query rows, kv head), any thread takes any item (docs/numerics.md, section 3).
+// Rows of several sequences share an item where their block tables begin alike, so that the keys and values of a common
+// prefix are read once for all of them.
 #include <algorithm>
 
 #include "backend/cpu/cpu_backend.h"
@@ -14,6 +15,9 @@ namespace {
 // more rows, but scores, probabilities and sums of 48 rows by 128 keys (3 x 24 KB) already fill a good part of the
 // core's cache.
 constexpr int kItemRows = 48;
+// Where that makes fewer items than two a thread, one of which may be left alone at the end, items are halved: down to
+// two register tiles, below which a read of K and V is no longer paid for by the products.
+constexpr int kFewestItemRows = 12, kItemsAThread = 2;
 
 // What AttentionItem::scratch must hold; the kernel carves the same pieces.
 int64_t attention_scratch_floats(int64_t rows, int64_t head_dim) {
@@ -21,10 +25,56 @@ int64_t attention_scratch_floats(int64_t rows, int64_t head_dim) {
   return rows * (3 * dim + 2 * kKeyBlock + wide) + 4 * round_up_to_panel(rows) + kKeyBlock * dim;
 }
 
-struct Item {
+struct Run {
   int sequence;
   int first_token, tokens;
-  int kv_head;
+};
+struct Group {
+  int first_run, num_runs;
+  int shared_blocks;  // of kKeyBlock keys
+};
+
+// The work of one kv head: runs of at most `tokens` tokens, in groups of as many.
+struct Split {
+  std::vector<Run> runs;
+  std::vector<Group> groups;
+
+  // Sequences that follow each other share a group where they have key blocks in common: all samples of a prompt do.
+  void make(std::span<const AttentionSequence> sequences, int64_t block_size, int tokens) {
+    runs.clear();
+    groups.clear();
+    int room = 0;  // tokens that the last group can still take
+    for (int i = 0; i < static_cast<int>(sequences.size()); ++i) {
+      const AttentionSequence& s = sequences[static_cast<size_t>(i)];
+      if (s.tokens <= room) {
+        Group& last = groups.back();
+        const int shared = common_blocks(sequences[static_cast<size_t>(runs.back().sequence)], s, block_size);
+        if (last.num_runs == 1) last.shared_blocks = shared;
+        // Whoever has less in common with the others than they have would make them read the rest on their own.
+        if (shared > 0 && shared >= last.shared_blocks) {
+          ++last.num_runs;
+          runs.push_back({i, 0, s.tokens});
+          room -= s.tokens;
+          continue;
+        }
+      }
+      // The last tokens see the most keys: dear items first, so that no thread is left with one at the end.
+      for (int first = (s.tokens - 1) / tokens * tokens; first >= 0; first -= tokens) {
+        groups.push_back({static_cast<int>(runs.size()), 1, 0});
+        runs.push_back({i, first, std::min(tokens, s.tokens - first)});
+      }
+      room = s.tokens < tokens ? tokens - s.tokens : 0;
+    }
+  }
+
+ private:
+  // Leading key blocks in the same cache blocks, before either's first token.
+  static int common_blocks(const AttentionSequence& a, const AttentionSequence& b, int64_t block_size) {
+    const int64_t limit = std::min(a.first_position, b.first_position) / kKeyBlock;
+    const auto end = a.block_table.begin() + limit * kKeyBlock / block_size;
+    const auto differs = std::mismatch(a.block_table.begin(), end, b.block_table.begin()).first;
+    return static_cast<int>((differs - a.block_table.begin()) * block_size / kKeyBlock);
+  }
 };
 
 }  // namespace
@@ -56,7 +106,8 @@ void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
     for (int64_t h = 0; h < kv_heads; ++h) {
       if (args.k_norm != nullptr) kernels_.rms_norm(k + h * dim, args.k_norm, args.norm_eps, dim, k + h * dim);
       kernels_.rotate(k + h * dim, cos, sin, half);
-      if (!cache.store(cache.head(block, args.layer, h), position % shape.block_size, k + h * dim, v + h * dim))
+      if (!cache.store(kernels_, cache.head(block, args.layer, h), position % shape.block_size, k + h * dim,
+                       v + h * dim))
         bad[static_cast<size_t>(row)] = 1;
     }
   });
@@ -64,7 +115,7 @@ void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
     if (bad[row] != 0) args.non_finite[static_cast<size_t>(owner[row])] = 1;
 }
 
-void CpuBackend::reserve_attention_scratch(int64_t floats, int64_t pointers) {
+void CpuBackend::reserve_attention_scratch(int64_t floats, int64_t runs, int64_t pointers) {
   for (auto& scratch : scratch_) {
     const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
     if (scratch.floats.size_bytes() < bytes) {
@@ -72,8 +123,8 @@ void CpuBackend::reserve_attention_scratch(int64_t floats, int64_t pointers) {
       UNSPOOL_CHECK(buffer.ok(), "{} bytes of attention scratch", bytes);
       scratch.floats = std::move(*buffer);
     }
-    if (static_cast<int64_t>(scratch.pointers.size()) < pointers)
-      scratch.pointers.resize(static_cast<size_t>(pointers));
+    scratch.runs.resize(std::max(scratch.runs.size(), static_cast<size_t>(runs)));
+    scratch.pointers.resize(std::max(scratch.pointers.size(), static_cast<size_t>(pointers)));
   }
 }
 
@@ -83,44 +134,51 @@ void CpuBackend::attention(const AttentionArgs& args, KvCache& cache, MatmulPrec
   rotate_and_store(args, storage);
 
   const int group = args.heads / static_cast<int>(shape.kv_heads);
-  const int tokens_an_item = std::max(1, kItemRows / group);
-  std::vector<Item> items;
-  int64_t blocks = 0;
-  for (size_t i = 0; i < args.sequences.size(); ++i) {
-    const AttentionSequence& s = args.sequences[i];
-    blocks = std::max<int64_t>(blocks, (s.first_position + s.tokens + shape.block_size - 1) / shape.block_size);
-    // The last tokens see the most keys: dear items first, so that no thread is left with one at the end.
-    for (int first = (s.tokens - 1) / tokens_an_item * tokens_an_item; first >= 0; first -= tokens_an_item)
-      for (int h = 0; h < shape.kv_heads; ++h)
-        items.push_back({static_cast<int>(i), first, std::min(tokens_an_item, s.tokens - first), h});
+  Split split;
+  for (int rows = kItemRows;; rows /= 2) {
+    split.make(args.sequences, shape.block_size, std::max(1, rows / group));
+    const auto items = static_cast<int64_t>(split.groups.size()) * shape.kv_heads;
+    if (items >= int64_t{kItemsAThread} * pool_.size() || rows / 2 < kFewestItemRows) break;
   }
-  reserve_attention_scratch(attention_scratch_floats(std::max(kItemRows, group), shape.head_dim), blocks);
+  int64_t blocks = 0, most_runs = 0;
+  for (const auto& s : args.sequences) blocks = std::max(blocks, static_cast<int64_t>(s.block_table.size()));
+  for (const auto& g : split.groups) most_runs = std::max<int64_t>(most_runs, g.num_runs);
+  reserve_attention_scratch(attention_scratch_floats(std::max(kItemRows, group), shape.head_dim), most_runs,
+                            most_runs * blocks);
 
   const int64_t dim = shape.head_dim, q_stride = (args.heads + 2 * shape.kv_heads) * dim, y_stride = args.heads * dim;
   const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dim));
-  pool_.parallel_for(static_cast<int64_t>(items.size()), [&](int64_t index, int thread) {
-    const Item& item = items[static_cast<size_t>(index)];
-    const AttentionSequence& s = args.sequences[static_cast<size_t>(item.sequence)];
+  pool_.parallel_for(static_cast<int64_t>(split.groups.size()) * shape.kv_heads, [&](int64_t index, int thread) {
+    const Group& item = split.groups[static_cast<size_t>(index / shape.kv_heads)];
+    const int64_t kv_head = index % shape.kv_heads, column = kv_head * group * dim;
     Scratch& scratch = scratch_[static_cast<size_t>(thread)];
-    const int64_t length = s.first_position + item.first_token + item.tokens;
-    for (int64_t b = 0; b * shape.block_size < length; ++b)
-      scratch.pointers[static_cast<size_t>(b)] =
-          storage.head(s.block_table[static_cast<size_t>(b)], args.layer, item.kv_head);
-    const int64_t row = s.first_row + item.first_token, column = static_cast<int64_t>(item.kv_head) * group * dim;
-    kernels_.attention({.q = args.qkv + row * q_stride + column,
+    for (int i = 0; i < item.num_runs; ++i) {
+      const Run& run = split.runs[static_cast<size_t>(item.first_run + i)];
+      const AttentionSequence& s = args.sequences[static_cast<size_t>(run.sequence)];
+      const void** pointers = scratch.pointers.data() + i * blocks;
+      const int64_t end = s.first_position + run.first_token + run.tokens, row = s.first_row + run.first_token;
+      // Shared blocks are found through the first run.
+      for (int64_t b = i == 0 ? 0 : int64_t{item.shared_blocks} * kKeyBlock / shape.block_size;
+           b * shape.block_size < end; ++b)
+        pointers[b] = storage.head(s.block_table[static_cast<size_t>(b)], args.layer, static_cast<int64_t>(kv_head));
+      scratch.runs[static_cast<size_t>(i)] = {.q = args.qkv + row * q_stride + column,
+                                              .out = y + row * y_stride + column,
+                                              .tokens = run.tokens,
+                                              .first_position = s.first_position + run.first_token,
+                                              .blocks = pointers};
+    }
+    kernels_.attention({.runs = scratch.runs.data(),
+                        .num_runs = item.num_runs,
+                        .shared_blocks = item.shared_blocks,
                         .q_stride = q_stride,
-                        .tokens = item.tokens,
+                        .out_stride = y_stride,
                         .group = group,
-                        .first_position = s.first_position + item.first_token,
-                        .blocks = scratch.pointers.data(),
                         .v_offset_bytes = storage.v_offset_bytes(),
                         .block_size = static_cast<int>(shape.block_size),
                         .head_dim = static_cast<int>(dim),
                         .scale = scale,
                         .stored = storage.stored(),
                         .split_inputs = precision == MatmulPrecision::kBf16x2,
-                        .out = y + row * y_stride + column,
-                        .out_stride = y_stride,
                         .scratch = scratch.floats.as<float>()});
   });
 }

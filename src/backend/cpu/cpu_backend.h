@@ -22,6 +22,7 @@ class CpuBackend final : public Backend {
   // `forced_isa`: a kernel table's name, or empty for the best one. The pool outlives the backend.
   static Result<std::unique_ptr<CpuBackend>> create(ThreadPool& pool, std::string_view forced_isa);
 
+  const KernelTable& kernels() const { return kernels_; }
   std::string_view instruction_set() const override { return kernels_.name; }
   const VocabKernels& vocab_kernels() const override { return kernels_.vocab; }
 
@@ -52,12 +53,13 @@ class CpuBackend final : public Backend {
   void for_tiles(int64_t rows, int64_t panels, F&& f);
   void tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low) const;
   void rotate_and_store(const AttentionArgs& args, KvStorage& cache);
-  void reserve_attention_scratch(int64_t floats, int64_t pointers);
+  void reserve_attention_scratch(int64_t floats, int64_t runs, int64_t pointers);
 
   ThreadPool& pool_;
   const KernelTable& kernels_;
   struct Scratch {
     Buffer floats;
+    std::vector<AttentionRun> runs;
     std::vector<const void*> pointers;
   };
   std::vector<Scratch> scratch_;  // one a thread

@@ -10,6 +10,8 @@ namespace unspool::cpu {
 
 // Columns of a packed panel: one register of 16 floats, or two of 8.
 inline constexpr int kPanel = 16;
+// Of attention; model configs are held to it.
+inline constexpr int kMaxHeadDim = 512;
 // Keys of an attention block, at absolute positions (docs/numerics.md, section 3).
 inline constexpr int kKeyBlock = 128;
 
@@ -48,23 +50,32 @@ struct EpilogueArgs {
   bool add_to_y;
 };
 
-// One (rows, kv head) item of attention: rows are (token, head of the group) pairs, token-major.
-struct AttentionItem {
-  const float* q;    // the kv head's first query head of the item's first token
-  int64_t q_stride;  // between tokens, in floats
+// Consecutive tokens of one sequence, for one kv head.
+struct AttentionRun {
+  const float* q;  // the kv head's first query head of the first token
+  float* out;      // likewise
   int tokens;
-  int group;                  // query heads a kv head
   int first_position;         // of the first token
-  const void* const* blocks;  // this sequence's blocks of this layer and kv head: K at +0, V at +v_offset_bytes
+  const void* const* blocks;  // the sequence's blocks of this layer and kv head: K at +0, V at +v_offset_bytes
+};
+
+// One (rows, kv head) item of attention: rows are (token, head of the group) pairs, token-major, run after run.
+struct AttentionItem {
+  const AttentionRun* runs;
+  int num_runs;
+  // Leading blocks of kKeyBlock keys that all runs have in common, and every row sees whole. Only the first run's
+  // `blocks` are read there.
+  int shared_blocks;
+  int64_t q_stride;  // between tokens, in floats
+  int64_t out_stride;
+  int group;  // query heads a kv head
   int64_t v_offset_bytes;
   int block_size;
   int head_dim;
   float scale;
   Stored stored;
   bool split_inputs;  // bf16x2: q and p as a high and a low bf16, a chain of its own each
-  float* out;         // like q
-  int64_t out_stride;
-  float* scratch;  // attention_scratch_floats() floats, 64-byte aligned
+  float* scratch;     // attention_scratch_floats() floats, 64-byte aligned
 };
 
 struct KernelTable {
@@ -90,6 +101,13 @@ struct KernelTable {
   // which is on a boundary of 64 bytes (of 32, as f16). What is stored alike keeps its bits.
   void (*pack[3][3])(const void* rows, int64_t columns, void* panel);
   void (*attention)(const AttentionItem& item);
+
+  // The processor's limits, for benchmarks: what comes of it is added to out [16], so that no work is left out.
+  // Products from registers, `rounds` times a fixed number; returns the operations done.
+  int64_t (*only_bf16_products)(int64_t rounds, float* out);
+  int64_t (*only_f32_products)(int64_t rounds, float* out);
+  void (*only_reads)(const void* memory, int64_t bytes, float* out);  // bytes: a multiple of 512
+
   VocabKernels vocab;
 };
 

@@ -25,7 +25,8 @@ KvStorage::KvStorage(const KvCacheShape& shape) : KvCache(shape), stored_(stored
 }
 
 Result<std::unique_ptr<KvStorage>> KvStorage::create(const KvCacheShape& shape) {
-  UNSPOOL_CHECK(shape.head_dim % 2 == 0 && shape.block_size >= 8 && kKeyBlock % shape.block_size == 0,
+  UNSPOOL_CHECK(shape.head_dim % 2 == 0 && shape.head_dim <= kMaxHeadDim && shape.block_size >= 8 &&
+                    kKeyBlock % shape.block_size == 0,
                 "head_dim {}, block_size {}", shape.head_dim, shape.block_size);
   std::unique_ptr<KvStorage> storage(new KvStorage(shape));
   UNSPOOL_TRY(storage->restore());
@@ -47,7 +48,8 @@ void KvStorage::copy_block(int32_t from, int32_t to) {
   std::memcpy(base + to * block_bytes_, base + from * block_bytes_, static_cast<size_t>(block_bytes_));
 }
 
-bool KvStorage::store(unsigned char* head, int64_t slot, const float* k, const float* v) const {
+bool KvStorage::store(const KernelTable& kernels, unsigned char* head, int64_t slot, const float* k,
+                      const float* v) const {
   const int64_t dim = shape_.head_dim, size = shape_.block_size;
   uint32_t bad = 0;
   if (stored_ == Stored::kF32) {
@@ -62,20 +64,19 @@ bool KvStorage::store(unsigned char* head, int64_t slot, const float* k, const f
   }
   auto* keys = reinterpret_cast<uint16_t*>(head);
   auto* values = reinterpret_cast<uint16_t*>(head + k_bytes_);
+  uint16_t key[kMaxHeadDim], value[kMaxHeadDim];
+  const auto narrow = stored_ == Stored::kBf16 ? kernels.to_bf16 : kernels.to_f16;
+  narrow(k, dim, key);
+  narrow(v, dim, value);
+  const uint16_t infinity = stored_ == Stored::kBf16 ? 0x7f80 : 0x7c00;
+  for (int64_t d = 0; d < dim; ++d)
+    bad |= (key[d] & infinity) == infinity ? 1u : (value[d] & infinity) == infinity ? 1u : 0u;
   if (stored_ == Stored::kBf16) {
-    for (int64_t d = 0; d < dim; ++d) {
-      const uint16_t key = float_to_bf16(k[d]), value = float_to_bf16(v[d]);
-      bad |= (key & 0x7f80u) == 0x7f80u || (value & 0x7f80u) == 0x7f80u;
-      keys[(d / 2 * size + slot) * 2 + d % 2] = key;
-      values[(slot / 2 * padded_dim_ + d) * 2 + slot % 2] = value;
-    }
+    for (int64_t d = 0; d < dim; d += 2) std::memcpy(keys + (d / 2 * size + slot) * 2, key + d, 2 * sizeof *key);
+    for (int64_t d = 0; d < dim; ++d) values[(slot / 2 * padded_dim_ + d) * 2 + slot % 2] = value[d];
   } else {
-    for (int64_t d = 0; d < dim; ++d) {
-      const uint16_t key = float_to_f16(k[d]), value = float_to_f16(v[d]);
-      bad |= (key & 0x7c00u) == 0x7c00u || (value & 0x7c00u) == 0x7c00u;
-      keys[d * size + slot] = key;
-      values[slot * padded_dim_ + d] = value;
-    }
+    for (int64_t d = 0; d < dim; ++d) keys[d * size + slot] = key[d];
+    std::memcpy(values + slot * padded_dim_, value, static_cast<size_t>(dim) * sizeof *value);
   }
   return bad == 0;
 }

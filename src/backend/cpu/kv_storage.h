@@ -26,8 +26,9 @@ class KvStorage final : public KvCache {
     return buffer_.as<unsigned char>() + block * block_bytes_ +
            (layer * shape_.kv_heads + kv_head) * (k_bytes_ + v_bytes_);
   }
-  // Stores one token's key and value of one kv head at `slot` of a block; false if a stored value is not finite.
-  bool store(unsigned char* head, int64_t slot, const float* k, const float* v) const;
+  // Stores one token's key and value of one kv head at `slot` of a block; false if a stored value is not finite. Tokens
+  // side by side may be stored by two threads at once: nothing of a neighbour is written, not even as it was.
+  bool store(const KernelTable& kernels, unsigned char* head, int64_t slot, const float* k, const float* v) const;
 
  private:
   explicit KvStorage(const KvCacheShape& shape);

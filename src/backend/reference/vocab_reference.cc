@@ -9,10 +9,18 @@
 namespace unspool {
 namespace {
 
+bool no_nan_or_positive_inf(const float* x, int64_t n) {
+  return std::all_of(x, x + n, [](float v) { return v < std::numeric_limits<float>::infinity(); });
+}
+
 void block_stats(const float* x, int64_t n, BlockStat* stats) {
   for (int64_t start = 0; start < n; start += kVocabBlock, ++stats) {
     const int64_t end = std::min<int64_t>(n, start + kVocabBlock);
     stats->max = *std::max_element(x + start, x + end);
+    if (!no_nan_or_positive_inf(x + start, end - start)) {
+      stats->sum = std::numeric_limits<float>::quiet_NaN();
+      continue;
+    }
     float lanes[16] = {};
     if (stats->max != -std::numeric_limits<float>::infinity())
       for (int64_t i = start; i < end; ++i) lanes[i % 16] += contract_exp(x[i] - stats->max);
@@ -50,10 +58,6 @@ int64_t select_at_least(const float* x, int64_t n, float threshold, int32_t* ind
       ++count;
     }
   return count;
-}
-
-bool no_nan_or_positive_inf(const float* x, int64_t n) {
-  return std::all_of(x, x + n, [](float v) { return v < std::numeric_limits<float>::infinity(); });
 }
 
 }  // namespace

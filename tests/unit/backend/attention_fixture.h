@@ -62,11 +62,17 @@ class AttentionHarness {
   // A sequence with a block table of its own, whose blocks lie anywhere.
   AttentionInput input(int64_t tokens, Values kind = Values::kOrdinary) {
     AttentionInput in{tokens, random_.values(tokens * shape_.width(), kind), {}};
-    for (int64_t b = 0; b < (tokens + shape_.block_size - 1) / shape_.block_size; ++b) {
-      in.blocks.push_back(next_block_);
-      next_block_ = (next_block_ + 7) % kBlocks;
-    }
+    add_blocks(in);
     return in;
+  }
+
+  // A sequence with the first `prefix` tokens of `in`, in the same blocks; a multiple of the block size.
+  AttentionInput fork(const AttentionInput& in, int64_t prefix, int64_t tokens) {
+    AttentionInput forked{tokens, random_.values(tokens * shape_.width()), {}};
+    std::copy_n(in.qkv.begin(), prefix * shape_.width(), forked.qkv.begin());
+    forked.blocks.assign(in.blocks.begin(), in.blocks.begin() + prefix / shape_.block_size);
+    add_blocks(forked);
+    return forked;
   }
 
   std::unique_ptr<KvCache> cache(CpuBackend& backend) const {
@@ -80,14 +86,15 @@ class AttentionHarness {
         .value();
   }
 
-  // Every sequence `chunk` tokens a step, all in one batch. Outputs [tokens, q_width] of each; marks of non-finite
-  // ones.
+  // Every sequence `chunk` tokens a step, all in one batch, from position `first` on: what is before it is in the cache
+  // already. Outputs [tokens, q_width] of each; marks of non-finite ones.
   std::vector<std::vector<float>> run(CpuBackend& backend, KvCache& cache, const std::vector<AttentionInput>& inputs,
-                                      int64_t chunk, std::vector<uint8_t>* non_finite = nullptr) const {
+                                      int64_t chunk, std::vector<uint8_t>* non_finite = nullptr,
+                                      int64_t first = 0) const {
     std::vector<std::vector<float>> outputs;
     for (const auto& in : inputs) outputs.emplace_back(static_cast<size_t>(in.tokens * shape_.q_width()));
     std::vector<uint8_t> marks(inputs.size(), 0);
-    for (int64_t start = 0;; start += chunk) {
+    for (int64_t start = first;; start += chunk) {
       std::vector<float> qkv, cos, sin;
       std::vector<AttentionSequence> sequences;
       std::vector<size_t> owners;
@@ -180,6 +187,13 @@ class AttentionHarness {
   }
 
  private:
+  void add_blocks(AttentionInput& in) {
+    while (static_cast<int64_t>(in.blocks.size()) * shape_.block_size < in.tokens) {
+      in.blocks.push_back(next_block_);
+      next_block_ = (next_block_ + 7) % kBlocks;
+    }
+  }
+
   static constexpr int32_t kBlocks = 205;  // no multiple of 7, so that every block comes once in 205
   AttentionShape shape_;
   Random random_{13};

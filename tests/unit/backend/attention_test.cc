@@ -89,6 +89,35 @@ TEST_P(AttentionTest, ARaggedBatchIsItsSequencesAlone) {
   }
 }
 
+// Whose block tables begin alike read the common keys together: 2 to 16 samples of a prompt, and those of another.
+TEST_P(AttentionTest, SamplesOfAPromptAreThemselvesAlone) {
+  for (const Case& c : {Case{16, 3, 2, 16, 0}, Case{10, 2, 1, 8, 0}, Case{64, 4, 1, 128, 0}}) {
+    AttentionHarness harness(shape(c));
+    for (const auto& [prefix, samples] : {std::pair{128, 2}, {256, 16}, {256, 3}}) {
+      const AttentionInput prompt = harness.input(300), other = harness.input(300);
+      std::vector<AttentionInput> inputs;
+      for (int i = 0; i < samples; ++i) inputs.push_back(harness.fork(prompt, prefix, prefix + 1 + i * 3 % 8));
+      inputs.push_back(harness.fork(other, prefix, prefix + 5));
+      inputs.push_back(harness.fork(prompt, 128, 260));  // shares less than the others do
+      for (const int threads : {1, 2}) {
+        CpuBackend& backend = backend_of("", threads);
+        const auto cache = harness.cache(backend);
+        for (const auto& in : {prompt, other, inputs.back()}) harness.run(backend, *cache, {in}, 300);
+        for (const int64_t chunk : {1, 3}) {
+          const auto together = harness.run(backend, *cache, inputs, chunk, nullptr, prefix);
+          for (size_t i = 0; i < inputs.size(); ++i) {
+            const auto own = static_cast<size_t>(prefix * shape(c).q_width());
+            const std::vector<float> alone = harness.run_alone(backend, inputs[i], 300);
+            EXPECT_TRUE(same_bits(std::span(alone).subspan(own), std::span(together[i]).subspan(own)))
+                << shape(c).text() << ", sample " << i << " of " << samples << ", prefix " << prefix << ", " << threads
+                << " threads, chunks of " << chunk;
+          }
+        }
+      }
+    }
+  }
+}
+
 // Values so near the smallest normal that sums over three blocks underflow: what a masked key holds must not show, not
 // even in the sign of a zero.
 TEST_P(AttentionTest, MaskedKeysLeaveNoSign) {

@@ -1,4 +1,5 @@
 // The vocabulary kernels of every instruction set against the plain ones.
+#include <cmath>
 #include <limits>
 
 #include "backend/reference/vocab_reference.h"
@@ -58,6 +59,23 @@ TEST_F(VocabTest, BlockStats) {
         EXPECT_TRUE(same_stats(expected, got)) << table->name << ", " << n;
       }
     }
+}
+
+TEST_F(VocabTest, BlockStatsTellWhatIsNotFinite) {
+  for (const float fill : {0.5f, -kInf})
+    for (const float bad : {kInf, std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()})
+      for (const int64_t n : {int64_t{1}, int64_t{37}, int64_t{kVocabBlock}})
+        for (int64_t at = 0; at < n; ++at) {
+          std::vector<float> x(static_cast<size_t>(n), fill);
+          x[static_cast<size_t>(at)] = bad;
+          BlockStat stat;
+          reference_.block_stats(x.data(), n, &stat);
+          EXPECT_TRUE(std::isnan(stat.sum));
+          for (const KernelTable* table : tables()) {
+            table->vocab.block_stats(x.data(), n, &stat);
+            EXPECT_TRUE(std::isnan(stat.sum)) << table->name << ", " << bad << " at " << at << " of " << n;
+          }
+        }
 }
 
 TEST_F(VocabTest, Elementwise) {

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "tensor/buffer.h"
@@ -72,9 +75,24 @@ TEST(BufferTest, IsAlignedZeroedAndLazy) {
   auto buffer = Buffer::allocate(size);
   ASSERT_TRUE(buffer.ok());
   EXPECT_EQ(buffer->size_bytes(), size);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % Buffer::kAlignment, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % Buffer::kHugePage, 0u);
   EXPECT_LT(resident_bytes() - before, int64_t{8} << 20);
   EXPECT_EQ(buffer->as<uint8_t>()[size - 1], 0);
+}
+
+// What has the size of a layer's matrix: alone it would fill no huge page.
+TEST(BufferTest, SmallOnesLieSideBySide) {
+  constexpr size_t kPage = 4096, kSize = 200 * kPage - 100;
+  std::vector<Buffer> buffers;
+  std::vector<uintptr_t> starts;
+  for (int i = 0; i < 50; ++i) {
+    buffers.push_back(Buffer::allocate(kSize).value());
+    starts.push_back(reinterpret_cast<uintptr_t>(buffers.back().data()));
+  }
+  std::sort(starts.begin(), starts.end());
+  int neighbours = 0;
+  for (size_t i = 1; i < starts.size(); ++i) neighbours += starts[i] - starts[i - 1] == 200 * kPage;
+  EXPECT_GT(neighbours, 40);
 }
 
 TEST(BufferTest, ReleaseReturnsMemoryToTheSystem) {

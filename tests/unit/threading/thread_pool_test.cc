@@ -5,6 +5,8 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -58,6 +60,19 @@ TEST(ThreadPool, ParallelForCoversEveryIndexOnce) {
     });
     EXPECT_EQ(std::accumulate(hits.begin(), hits.end(), int64_t{0}), count);
     EXPECT_EQ(std::count(hits.begin(), hits.end(), 1), count);
+  }
+}
+
+// Threads that come late to one region find the next, of the other kind perhaps.
+TEST(ThreadPool, LateThreadsMissNothingAndRepeatNothing) {
+  ThreadPool pool(5);
+  for (int round = 0; round < 3000; ++round) {
+    std::array<std::atomic<int>, 5> runs{};
+    std::array<std::atomic<int>, 7> calls{};
+    pool.parallel_for(7, [&](int64_t index, int) { ++calls[static_cast<size_t>(index)]; });
+    if (round % 3 == 0) pool.run([&](int thread) { ++runs[static_cast<size_t>(thread)]; });
+    for (const auto& n : calls) ASSERT_EQ(n, 1);
+    for (const auto& n : runs) ASSERT_EQ(n, round % 3 == 0 ? 1 : 0);
   }
 }
 

@@ -75,16 +75,17 @@ static inline void split_product(ProductArgs args, bool split, int64_t low_offse
     }
 }
 
-// Gathers K of a block into panels of 16 keys from cache blocks of 8.
+// Gathers K of a block into panels of 16 keys from cache blocks of 8. Keys from `length` on may have no cache block.
 template <class Kind>
-static inline void gather_keys(const AttentionItem& item, int64_t block_start, int tiles, int64_t steps, float* keys) {
+static inline void gather_keys(const void* const* blocks, int64_t block_start, int64_t length, int tiles, int64_t steps,
+                               float* keys) {
   constexpr int64_t kHalf = Kind::kStepBytes / 2;
   auto* out = reinterpret_cast<unsigned char*>(keys);
   for (int t = 0; t < tiles; ++t)
     for (int part = 0; part < 2; ++part) {
       const int64_t index = block_start / 8 + 2 * t + part;
-      const bool exists = index * 8 < item.first_position + item.tokens;
-      const auto* in = exists ? static_cast<const unsigned char*>(item.blocks[index]) : nullptr;
+      const bool exists = index * 8 < length;
+      const auto* in = exists ? static_cast<const unsigned char*>(blocks[index]) : nullptr;
       for (int64_t s = 0; s < steps; ++s) {
         unsigned char* to = out + (t * steps + s) * Kind::kStepBytes + part * kHalf;
         if (exists)
@@ -98,6 +99,23 @@ static inline void gather_keys(const AttentionItem& item, int64_t block_start, i
 // Scores of one row in one block to probabilities: p unrounded in place, its maximum and its sum.
 static inline void softmax_block(float* s, int visible, int tiles, float scale, float* max, float* mass) {
   const F factor = f_set1(scale);
+  if (visible == kKeyBlock) {  // a whole block passes through registers once
+    F v[kKeyBlock / 16];
+    F m = v[0] = f_mul(f_load(s), factor);
+#pragma GCC unroll 8
+    for (int t = 1; t < kKeyBlock / 16; ++t) m = f_max(m, v[t] = f_mul(f_load(s + 16 * t), factor));
+    *max = f_max_lane(m);
+    const F shift = f_set1(*max);
+    F sum = f_zero();
+#pragma GCC unroll 8
+    for (int t = 0; t < kKeyBlock / 16; ++t) {
+      v[t] = f_exp_not_huge(f_sub(v[t], shift));
+      sum = f_add(sum, v[t]);
+      f_store(s + 16 * t, v[t]);
+    }
+    *mass = f_sum_tree(sum);
+    return;
+  }
   const float lowest = -__builtin_inff();
   F m = f_set1(lowest);
   for (int t = 0; t < tiles; ++t) {
@@ -113,7 +131,7 @@ static inline void softmax_block(float* s, int visible, int tiles, float scale, 
     const int n = visible - 16 * t;
     F p = f_zero();
     if (n > 0) {
-      p = f_exp(f_sub(f_load(s + 16 * t), shift));
+      p = f_exp_not_huge(f_sub(f_load(s + 16 * t), shift));
       if (n < 16) p = f_keep_n(p, n, 0.0f);
     }
     sum = f_add(sum, p);
@@ -122,110 +140,149 @@ static inline void softmax_block(float* s, int visible, int tiles, float scale, 
   *mass = f_sum_tree(sum);
 }
 
-static inline float exp_of(float x) {
-  alignas(64) float lane[16];
-  f_store(lane, f_exp(f_set1(x)));
-  return lane[0];
+// Adds one block of `count` rows to what stands to its left. The scalars of 16 rows are taken at a time; the arrays of
+// a row each end on a whole register.
+static inline void merge_rows(const AttentionScratch& s, int64_t first, int64_t count, int64_t dim) {
+  for (int64_t row = first; row < first + count; row += 16) {
+    const int n = first + count - row < 16 ? static_cast<int>(first + count - row) : 16;
+    const F old_max = f_load_n(s.max + row, n, 0.0f), block_max = f_load_n(s.block_max + row, n, 0.0f);
+    const F max = f_max(old_max, block_max);
+    const F a = f_exp_not_huge(f_sub(old_max, max)), b = f_exp_not_huge(f_sub(block_max, max));
+    const F mass = f_fma(f_load_n(s.mass + row, n, 0.0f), a, f_mul(f_load_n(s.block_mass + row, n, 0.0f), b));
+    f_store_n(s.max + row, max, n);
+    f_store_n(s.mass + row, mass, n);
+    alignas(64) float old_scale[16], block_scale[16];
+    f_store(old_scale, a);
+    f_store(block_scale, b);
+    for (int i = 0; i < n; ++i) {
+      const F va = f_set1(old_scale[i]), vb = f_set1(block_scale[i]);
+      float* total = s.total + (row + i) * dim;
+      const float* sum = s.sum + (row + i) * dim;
+      for (int64_t j = 0; j < dim; j += 16)
+        f_store(total + j, f_fma(f_load(total + j), va, f_mul(f_load(sum + j), vb)));
+    }
+  }
 }
 
-// Adds one block of a row to what stands to its left.
-static inline void merge_block(float block_max, float block_mass, const float* block_sum, int64_t dim, float* max,
-                               float* mass, float* total) {
-  const float m = *max > block_max ? *max : block_max;
-  const float a = exp_of(*max - m), b = exp_of(block_max - m);
-  *mass = __builtin_fmaf(*mass, a, block_mass * b);
-  *max = m;
-  const F va = f_set1(a), vb = f_set1(b);
-  for (int64_t j = 0; j < dim; j += 16)
-    f_store(total + j, f_fma(f_load(total + j), va, f_mul(f_load(block_sum + j), vb)));
+// Rows of an item that go through a block of keys together.
+struct AttentionRows {
+  int64_t first, count;
+  int64_t first_position;     // of row `first`
+  const void* const* blocks;  // where they find the keys
+  int64_t length;             // keys that the last of them sees
+};
+
+// Takes the rows through the keys [start, start + kKeyBlock) that they see.
+template <class Kind, bool kPairs>
+static void attend_block(const AttentionItem& item, const AttentionScratch& s, int64_t all_rows,
+                         const AttentionRows& rows, int64_t start) {
+  constexpr int kKeysAStep = kPairs ? 2 : 1;
+  constexpr int64_t kPStride = kKeyBlock / kKeysAStep;
+  const int64_t dim = round_up_16(item.head_dim), q_steps = item.head_dim / kKeysAStep;
+  const int panels = static_cast<int>(dim / 16);
+  const int64_t element_bytes = Kind::kStepBytes / 16;  // of one key (or column) in one step
+  const bool split = kPairs && item.split_inputs;       // float keys and values take the inputs whole
+  const int keys = static_cast<int>(rows.length - start < kKeyBlock ? rows.length - start : kKeyBlock);
+  const int tiles = (keys + 15) / 16;
+  const auto visible = [&](int64_t r) {  // keys of this block that row rows.first + r sees
+    const int64_t limit = rows.first_position + r / item.group + 1 - start;
+    return static_cast<int>(limit < 0 ? 0 : limit < keys ? limit : keys);
+  };
+
+  const void* b[kKeyBlock / 8 * 32];  // at most 16 cache blocks by 32 panels of V (head_dim up to 512)
+  const bool gathered = item.block_size < 16;
+  if (gathered) gather_keys<Kind>(rows.blocks, start, rows.length, tiles, q_steps, s.keys);
+  for (int t = 0; t < tiles; ++t) {
+    const int64_t key = start + 16 * t;
+    b[t] = gathered ? reinterpret_cast<const unsigned char*>(s.keys) + t * q_steps * Kind::kStepBytes
+                    : static_cast<const unsigned char*>(rows.blocks[key / item.block_size]) +
+                          key % item.block_size * element_bytes;
+  }
+  split_product<Kind>({.a = reinterpret_cast<const typename Kind::A*>(s.q) + rows.first * q_steps,
+                       .a_stride = q_steps,
+                       .rows = rows.count,
+                       .b = b,
+                       .b_stride = gathered ? 1 : item.block_size / 16,
+                       .steps = q_steps,
+                       .steps_per_chunk = q_steps,
+                       .next_bytes = 0,
+                       .panels = tiles,
+                       .c = s.scores + rows.first * kKeyBlock,
+                       .c_stride = kKeyBlock},
+                      split, all_rows * q_steps, s.second, 16 * tiles);
+
+  for (int64_t r = 0; r < rows.count; ++r) {
+    const int64_t row = rows.first + r;
+    float* scores = s.scores + row * kKeyBlock;
+    softmax_block(scores, visible(r), tiles, item.scale, &s.block_max[row], &s.block_mass[row]);
+    for (int j = 16 * tiles; j < kKeyBlock; ++j) scores[j] = 0.0f;
+    put_row<kPairs>(scores, kKeyBlock, split, s.p, row, all_rows);
+  }
+
+  const int chunks = (keys + item.block_size - 1) / item.block_size;
+  for (int c = 0; c < chunks; ++c)
+    for (int j = 0; j < panels; ++j)
+      b[c * panels + j] = static_cast<const unsigned char*>(rows.blocks[start / item.block_size + c]) +
+                          item.v_offset_bytes + static_cast<int64_t>(j) * Kind::kStepBytes;
+  split_product<Kind>({.a = reinterpret_cast<const typename Kind::A*>(s.p) + rows.first * kPStride,
+                       .a_stride = kPStride,
+                       .rows = rows.count,
+                       .b = b,
+                       .b_stride = panels,
+                       .steps = (keys + kKeysAStep - 1) / kKeysAStep,
+                       .steps_per_chunk = item.block_size / kKeysAStep,
+                       .next_bytes = 0,
+                       .panels = panels,
+                       .c = s.sum + rows.first * dim,
+                       .c_stride = dim},
+                      split, all_rows * kPStride, s.second, dim);
+
+  int64_t blind = 0;  // the first rows, which see none of it
+  while (visible(blind) == 0) ++blind;
+  merge_rows(s, rows.first + blind, rows.count - blind, dim);
 }
 
 template <class Kind, bool kPairs>
 static void attend(const AttentionItem& item) {
-  constexpr int kKeysAStep = kPairs ? 2 : 1;
-  const int64_t rows = static_cast<int64_t>(item.tokens) * item.group;
   const int64_t dim = round_up_16(item.head_dim);
-  const int64_t q_steps = item.head_dim / kKeysAStep;
-  const int panels = static_cast<int>(dim / 16);
-  const int64_t element_bytes = Kind::kStepBytes / 16;  // of one key (or column) in one step
+  int64_t rows = 0;
+  for (int i = 0; i < item.num_runs; ++i) rows += static_cast<int64_t>(item.runs[i].tokens) * item.group;
   const AttentionScratch s = carve(item, rows);
-  const bool split = kPairs && item.split_inputs;  // float keys and values take the inputs whole
 
-  for (int t = 0; t < item.tokens; ++t)
-    for (int g = 0; g < item.group; ++g)
-      put_row<kPairs>(item.q + t * item.q_stride + g * item.head_dim, item.head_dim, split, s.q, t * item.group + g,
-                      rows);
+  int64_t row = 0;
+  for (int i = 0; i < item.num_runs; ++i)
+    for (int t = 0; t < item.runs[i].tokens; ++t)
+      for (int g = 0; g < item.group; ++g)
+        put_row<kPairs>(item.runs[i].q + t * item.q_stride + g * item.head_dim, item.head_dim,
+                        kPairs && item.split_inputs, s.q, row++, rows);
   for (int64_t i = 0; i < rows * dim; ++i) s.total[i] = 0.0f;
   for (int64_t r = 0; r < rows; ++r) s.max[r] = -__builtin_inff(), s.mass[r] = 0.0f;
 
-  const int64_t length = static_cast<int64_t>(item.first_position) + item.tokens;  // keys the last row sees
-  for (int64_t start = 0; start < length; start += kKeyBlock) {
-    const int keys = static_cast<int>(length - start < kKeyBlock ? length - start : kKeyBlock);
-    const int tiles = (keys + 15) / 16;
-
-    const void* b[kKeyBlock / 8 * 32];  // at most 16 cache blocks by 32 panels of V (head_dim up to 512)
-    const bool gathered = item.block_size < 16;
-    if (gathered) gather_keys<Kind>(item, start, tiles, q_steps, s.keys);
-    for (int t = 0; t < tiles; ++t) {
-      const int64_t key = start + 16 * t;
-      b[t] = gathered ? reinterpret_cast<const unsigned char*>(s.keys) + t * q_steps * Kind::kStepBytes
-                      : static_cast<const unsigned char*>(item.blocks[key / item.block_size]) +
-                            key % item.block_size * element_bytes;
-    }
-    split_product<Kind>({.a = s.q,
-                         .a_stride = q_steps,
-                         .rows = rows,
-                         .b = b,
-                         .b_stride = gathered ? 1 : item.block_size / 16,
-                         .steps = q_steps,
-                         .steps_per_chunk = q_steps,
-                         .next_bytes = 0,
-                         .panels = tiles,
-                         .c = s.scores,
-                         .c_stride = kKeyBlock},
-                        split, rows * q_steps, s.second, 16 * tiles);
-
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t limit = item.first_position + r / item.group + 1 - start;  // keys of this block the row sees
-      const int visible = static_cast<int>(limit < 0 ? 0 : limit < keys ? limit : keys);
-      float* scores = s.scores + r * kKeyBlock;
-      softmax_block(scores, visible, tiles, item.scale, &s.block_max[r], &s.block_mass[r]);
-      for (int j = 16 * tiles; j < kKeyBlock; ++j) scores[j] = 0.0f;
-      put_row<kPairs>(scores, kKeyBlock, split, s.p, r, rows);
-    }
-
-    const int chunks = (keys + item.block_size - 1) / item.block_size;
-    for (int c = 0; c < chunks; ++c)
-      for (int j = 0; j < panels; ++j)
-        b[c * panels + j] = static_cast<const unsigned char*>(item.blocks[start / item.block_size + c]) +
-                            item.v_offset_bytes + static_cast<int64_t>(j) * Kind::kStepBytes;
-    split_product<Kind>({.a = s.p,
-                         .a_stride = kKeyBlock / kKeysAStep,
-                         .rows = rows,
-                         .b = b,
-                         .b_stride = panels,
-                         .steps = (keys + kKeysAStep - 1) / kKeysAStep,
-                         .steps_per_chunk = item.block_size / kKeysAStep,
-                         .next_bytes = 0,
-                         .panels = panels,
-                         .c = s.sum,
-                         .c_stride = dim},
-                        split, rows * (kKeyBlock / kKeysAStep), s.second, dim);
-
-    for (int64_t r = 0; r < rows; ++r)
-      if (item.first_position + r / item.group >= start)
-        merge_block(s.block_max[r], s.block_mass[r], s.sum + r * dim, dim, &s.max[r], &s.mass[r], s.total + r * dim);
+  const int64_t shared = static_cast<int64_t>(item.shared_blocks) * kKeyBlock;
+  // Every row sees these blocks whole: `shared` is a position that does.
+  for (int64_t start = 0; start < shared; start += kKeyBlock)
+    attend_block<Kind, kPairs>(item, s, rows, {0, rows, shared, item.runs[0].blocks, shared}, start);
+  row = 0;
+  for (int i = 0; i < item.num_runs; ++i) {
+    const AttentionRun& run = item.runs[i];
+    const AttentionRows own{row, static_cast<int64_t>(run.tokens) * item.group, run.first_position, run.blocks,
+                            static_cast<int64_t>(run.first_position) + run.tokens};
+    for (int64_t start = shared; start < own.length; start += kKeyBlock)
+      attend_block<Kind, kPairs>(item, s, rows, own, start);
+    row += own.count;
   }
 
-  for (int64_t r = 0; r < rows; ++r) {
-    float* out = item.out + r / item.group * item.out_stride + r % item.group * item.head_dim;
-    const F mass = f_set1(s.mass[r]);
-    // Plus zero, so that a sum that underflowed is +0: its sign would tell how many masked keys were multiplied by 0
-    // after it.
-    for (int64_t j = 0; j < item.head_dim; j += 16)
-      f_store_n(out + j, f_add(f_div(f_load(s.total + r * dim + j), mass), f_zero()),
-                item.head_dim - j < 16 ? static_cast<int>(item.head_dim - j) : 16);
-  }
+  row = 0;
+  for (int i = 0; i < item.num_runs; ++i)
+    for (int64_t r = 0; r < static_cast<int64_t>(item.runs[i].tokens) * item.group; ++r, ++row) {
+      float* out = item.runs[i].out + r / item.group * item.out_stride + r % item.group * item.head_dim;
+      const F mass = f_set1(s.mass[row]);
+      // Plus zero, so that a sum that underflowed is +0: its sign would tell how many masked keys were multiplied by 0
+      // after it.
+      for (int64_t j = 0; j < item.head_dim; j += 16)
+        f_store_n(out + j, f_add(f_div(f_load(s.total + row * dim + j), mass), f_zero()),
+                  item.head_dim - j < 16 ? static_cast<int>(item.head_dim - j) : 16);
+    }
 }
 
 static void attention(const AttentionItem& item) {

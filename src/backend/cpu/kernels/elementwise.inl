@@ -4,7 +4,8 @@
 // 2^n. exp(0) is exactly 1; below kExpCut the result is 0, above kExpMax +inf; NaN stays NaN. Error: see math_test.
 inline constexpr float kExpCut = -87.0f;  // exp(-87) is the last above the smallest normal with room to spare
 inline constexpr float kExpMax = 88.72283f;
-static inline F f_exp(F x) {
+// The same for x that is not above kExpMax, such as a value less the maximum.
+static inline F f_exp_not_huge(F x) {
   const F magic = f_set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to the nearest integer
   const F n = f_sub(f_fma(x, f_set1(1.44269504f), magic), magic);
   F r = f_fma(n, f_set1(-0.693145752f), x);  // ln 2 to 15 bits: n times it is exact
@@ -17,9 +18,10 @@ static inline F f_exp(F x) {
   p = f_fma(p, r, f_set1(0.5f));
   p = f_fma(p, r, f_set1(1.0f));
   p = f_fma(p, r, f_set1(1.0f));
-  F y = f_scale_pow2(p, n);
-  y = f_select_ge(f_set1(kExpCut), x, f_zero(), y);
-  return f_select_ge(x, f_set1(kExpMax), f_set1(__builtin_inff()), y);
+  return f_select_ge(f_set1(kExpCut), x, f_zero(), f_scale_pow2(p, n));
+}
+static inline F f_exp(F x) {
+  return f_select_ge(x, f_set1(kExpMax), f_set1(__builtin_inff()), f_exp_not_huge(x));
 }
 
 // silu(x) = x / (1 + exp(-x)).

@@ -7,6 +7,7 @@
 #include "backend/cpu/kernels/vocab.inl"
 #include "backend/cpu/kernels/pack.inl"
 #include "backend/cpu/kernels/attention.inl"
+#include "backend/cpu/kernels/limits.inl"
 // clang-format on
 
 static constexpr KernelTable make_table(const char* name) {
@@ -25,6 +26,9 @@ static constexpr KernelTable make_table(const char* name) {
                    {pack<F16Element, Bf16Element>, pack<F16Element, F16Element>, pack<F16Element, F32Element>},
                    {pack<F32Element, Bf16Element>, pack<F32Element, F16Element>, pack<F32Element, F32Element>}},
           .attention = attention,
+          .only_bf16_products = only_products<Bf16Kind, 2>,
+          .only_f32_products = only_products<F32Kind, 1>,
+          .only_reads = only_reads,
           .vocab = {.block_stats = block_stats,
                     .count_at_least = count_at_least,
                     .argmax = argmax,

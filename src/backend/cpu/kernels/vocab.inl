@@ -1,25 +1,32 @@
 // Reductions over the vocabulary (backend/vocab_kernels.h says what each gives).
 
-static void block_stats(const float* x, int64_t n, BlockStat* stats) {
+// One block, of kVocabBlock values where kWhole: without masks, which cost a tenth of it.
+template <bool kWhole>
+static inline BlockStat block_stat(const float* x, int64_t size) {
   const float lowest = -__builtin_inff();
-  for (int64_t start = 0; start < n; start += kVocabBlock, ++stats) {
-    const int64_t size = n - start < kVocabBlock ? n - start : kVocabBlock;
-    const float* p = x + start;
-    F m = f_set1(lowest);
-    for (int64_t j = 0; j < size; j += 16)
-      m = f_max(m, f_load_n(p + j, size - j < 16 ? static_cast<int>(size - j) : 16, lowest));
-    const float max = f_max_lane(m);
-    stats->max = max;
-    if (max == lowest) {
-      stats->sum = 0.0f;
-      continue;
-    }
-    F sum = f_zero();
-    const F shift = f_set1(max);
-    for (int64_t j = 0; j < size; j += 16)
-      sum = f_add(sum, f_exp(f_sub(f_load_n(p + j, size - j < 16 ? static_cast<int>(size - j) : 16, lowest), shift)));
-    stats->sum = f_sum_tree(sum);
+  const auto load = [=](int64_t j) {
+    return kWhole ? f_load(x + j) : f_load_n(x + j, size - j < 16 ? static_cast<int>(size - j) : 16, lowest);
+  };
+  const int64_t end = kWhole ? kVocabBlock : size;
+  F m = f_set1(lowest);
+  for (int64_t j = 0; j < end; j += 16) m = f_max(m, load(j));
+  const float max = f_max_lane(m);
+  if (max == lowest) {
+    // Of -inf alone, or a NaN that the maximum passed over.
+    for (int64_t j = 0; j < size; ++j)
+      if (x[j] != x[j]) return {lowest, x[j]};
+    return {lowest, 0.0f};
   }
+  F sum = f_zero();
+  const F shift = f_set1(max);
+  for (int64_t j = 0; j < end; j += 16) sum = f_add(sum, f_exp_not_huge(f_sub(load(j), shift)));
+  return {max, f_sum_tree(sum)};
+}
+
+static void block_stats(const float* x, int64_t n, BlockStat* stats) {
+  int64_t start = 0;
+  for (; start + kVocabBlock <= n; start += kVocabBlock) *stats++ = block_stat<true>(x + start, kVocabBlock);
+  if (start < n) *stats = block_stat<false>(x + start, n - start);
 }
 
 static int64_t count_at_least(const float* x, int64_t n, float value) {

@@ -1,0 +1,60 @@
+#include "backend/timed_backend.h"
+
+#include <utility>
+
+#include "base/clock.h"
+
+namespace unspool {
+
+template <class F>
+void TimedBackend::timed(OperationKey key, double operations, double bytes, F&& f) {
+  const double started = monotonic_seconds();
+  f();
+  const double seconds = monotonic_seconds() - started;
+  OperationTime& time = times_[std::move(key)];
+  ++time.calls;
+  time.seconds += seconds;
+  time.operations += operations;
+  time.bytes += bytes;
+}
+
+void TimedBackend::embed(const Matrix& table, std::span<const int32_t> ids, float* y) {
+  timed({"embed"}, 0, 0, [&] { backend_->embed(table, ids, y); });
+}
+
+void TimedBackend::prepare(const float* x, int64_t rows, int64_t stride, ProductInput& y) {
+  timed({"prepare"}, 0, 0, [&] { backend_->prepare(x, rows, stride, y); });
+}
+
+void TimedBackend::rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) {
+  timed({"rms_norm"}, 0, 0, [&] { backend_->rms_norm(x, rows, weight, eps, y); });
+}
+
+void TimedBackend::linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
+                          int64_t stride) {
+  timed({"linear", w.rows(), w.columns()}, 2.0 * static_cast<double>(x.rows() * w.rows() * w.columns()),
+        static_cast<double>(w.size_bytes()), [&] { backend_->linear(x, w, bias, accumulate, y, stride); });
+}
+
+void TimedBackend::gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
+                              const float* up_bias, ProductInput& y) {
+  timed({"gated_silu", gate.rows() + up.rows(), gate.columns()},
+        2.0 * static_cast<double>(x.rows() * (gate.rows() + up.rows()) * gate.columns()),
+        static_cast<double>(gate.size_bytes() + up.size_bytes()),
+        [&] { backend_->gated_silu(x, gate, up, gate_bias, up_bias, y); });
+}
+
+void TimedBackend::attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) {
+  const KvCacheShape& shape = cache.shape();
+  double pairs = 0, keys = 0;  // of a row and a key that it sees; of all sequences' keys
+  for (const AttentionSequence& s : args.sequences) {
+    const double tokens = s.tokens, before = s.first_position;
+    pairs += tokens * (before + (tokens + 1) / 2);
+    keys += before + tokens;
+  }
+  timed({"attention"}, 4.0 * static_cast<double>(args.heads * shape.head_dim) * pairs,
+        2.0 * static_cast<double>(shape.kv_heads * shape.head_dim * dtype_size(shape.dtype)) * keys,
+        [&] { backend_->attention(args, cache, precision, y); });
+}
+
+}  // namespace unspool
