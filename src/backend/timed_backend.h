@@ -41,6 +41,13 @@ class TimedBackend final : public Backend {
   void load_rows(Matrix& matrix, int64_t first_row, const TensorView& source) override {
     backend_->load_rows(matrix, first_row, source);
   }
+  void copy_rows(Matrix& to, const Matrix& from, int64_t first, int64_t count) override {
+    backend_->copy_rows(to, from, first, count);
+  }
+  void write_elements(std::span<const ElementWrites> writes) override { backend_->write_elements(writes); }
+  Hash128 digest(const Matrix& matrix, int64_t first, int64_t count, Hash128 before) override {
+    return backend_->digest(matrix, first, count, before);
+  }
   Result<std::unique_ptr<ProductInput>> make_product_input(int64_t max_rows, int64_t columns, DType weights,
                                                            MatmulPrecision precision) override {
     return backend_->make_product_input(max_rows, columns, weights, precision);
