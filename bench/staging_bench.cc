@@ -1,5 +1,5 @@
-// Weight updates at SmolLM2-135M's shapes, from memory to packed weights: GB/s of what comes in, and how long the commit
-// keeps the engine's thread. UNSPOOL_THREADS is 2 where unset.
+// Weight updates at SmolLM2-135M's shapes, from memory to packed weights: GB/s of what comes in, and how long the
+// commit keeps the engine's thread. UNSPOOL_THREADS is 2 where unset.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
