@@ -22,11 +22,13 @@ namespace unspool {
 // chain each.
 enum class MatmulPrecision { kBf16, kBf16x2 };
 
-// Where a row's elements lie in Matrix::storage(), counted in elements: column k at start + k / group * stride + k %
-// group.
+// Where a row's elements lie in Matrix::storage(), counted in elements: groups of 2^group_bits columns side by side,
+// `stride` apart.
 struct RowLayout {
-  int64_t start, group, stride;
-  int64_t position(int64_t column) const { return start + column / group * stride + column % group; }
+  int64_t start, group_bits, stride;
+  int64_t position(int64_t column) const {
+    return start + (column >> group_bits) * stride + (column & ((int64_t{1} << group_bits) - 1));
+  }
 };
 
 // A weight [rows, columns] in the backend's layout; one product gives `rows` outputs from `columns` inputs.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
+#include <malloc.h>
 
 #include <algorithm>
 
@@ -65,7 +66,10 @@ Status RunnerMemory::release_weights(bool backed_up) {
     weights_.release();
     weights_.zero();  // the vectors, which stay: nothing of the old weights shows
   }
-  if (staging_ != nullptr) staging_->release();
+  if (staging_ != nullptr) {
+    staging_->release();
+    ::malloc_trim(0);  // what sparse updates have freed, tens of MB
+  }
   runner_.release_scratch();
   released_ = true;
   return {};

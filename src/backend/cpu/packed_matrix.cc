@@ -111,8 +111,8 @@ void PackedMatrix::swap_storage(Matrix& other) {
 }
 
 RowLayout PackedMatrix::row_layout(int64_t row) const {
-  const int64_t group = stored_ == Stored::kBf16 ? 2 : 1;
-  return {(row / kPanel * steps_ * kPanel + row % kPanel) * group, group, kPanel * group};
+  const int64_t bits = stored_ == Stored::kBf16 ? 1 : 0;  // pairs lie side by side
+  return {(row / kPanel * steps_ * kPanel + row % kPanel) << bits, bits, int64_t{kPanel} << bits};
 }
 
 void PackedMatrix::read_row(int64_t row, float* y) const {
