@@ -37,7 +37,7 @@ const char* command_path(Command command) {
 const char* order_error(Command command) {
   switch (command) {
     case Command::kStartUpdate:
-      return "A weight update is already active. Call finish_weight_update first.";
+      return "start_weight_update called while a weight update is already active. Call finish_weight_update first.";
     case Command::kHoldForUpdate:
       return "start_weight_update must be called before update_weights.";
     case Command::kFinishUpdate:

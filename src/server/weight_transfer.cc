@@ -222,6 +222,8 @@ Status WeightTransfer::receive(const Result<UpdateInfo>& info) {
 Status WeightTransfer::do_finish(const std::optional<std::string>& version) {
   UNSPOOL_TRY(TransferLimit(timeout_s_, interrupt_).check("the session ended"));
   const Session session = session_is_open() ? *session_ : Session();
+  // What can be done here need not be done between two steps. A session that has just ended is the engine's to tell of.
+  if (session_) static_cast<void>(staging_.settle(session.id));
   const Status finished = answer_of<Status>([&](DoneCallback reply) {
     control_.finish_weight_update(session.id, session.partial, version, std::move(reply));
   });

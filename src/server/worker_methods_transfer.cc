@@ -74,7 +74,9 @@ void WorkerMethods::update_weights(const RpcRequest& request, RpcReply reply) co
 }
 
 void WorkerMethods::update_over_nccl(const RpcRequest& request, RpcReply reply) const {
-  reply(bad_request(fmt::format("{}: there is no NCCL here: {}", request.method, kTransferBackends)));
+  std::string message = fmt::format("{}: there is no NCCL here: {}", request.method, kTransferBackends);
+  if (transfer_ == nullptr || !control_.status().update_open) return reply(bad_request(std::move(message)));
+  transfer_->update(invalid_argument(std::move(message)), none(std::move(reply)));  // a failed update ends its session
 }
 
 void WorkerMethods::finish_update(const RpcRequest& request, RpcReply reply) const {

@@ -64,7 +64,8 @@ TEST(Update, OutOfOrderIsSaidInTheReferencesWords) {
   EXPECT_EQ(h.hold_for_update().error(), "start_weight_update must be called before update_weights.");
   EXPECT_EQ(h.finish_update().error(), "finish_weight_update called without a matching start_weight_update.");
   EXPECT_TRUE(h.start_update().ok());
-  EXPECT_EQ(h.start_update().error(), "A weight update is already active. Call finish_weight_update first.");
+  EXPECT_EQ(h.start_update().error(),
+            "start_weight_update called while a weight update is already active. Call finish_weight_update first.");
   EXPECT_TRUE(h.finish_update().ok());
   EXPECT_EQ(h.finish_update().error_kind(), ErrorKind::kInternal);
 }
