@@ -27,7 +27,7 @@ WeightStaging::WeightStaging(WeightSet& weights, Backend& backend, WeightUpdateM
     by_name_.emplace(parameters[i].name, i);
     Matrix* matrix = parameters[i].matrix;
     const auto [found, added] = known.emplace(matrix, shadows_.size());
-    if (added) shadows_.push_back({.served = matrix, .copy = nullptr});
+    if (added) shadows_.push_back({.served = matrix});
     shadow_of_.push_back(found->second);
   }
   staged_.resize(parameters.size());
@@ -166,13 +166,13 @@ void WeightStaging::end_session() {
 void WeightStaging::release() {
   std::lock_guard lock(mutex_);
   UNSPOOL_CHECK(open_ == 0, "the second copy is released within session {}", open_.load());
-  for (Shadow& each : shadows_) each.copy.reset();
+  for (Shadow& each : shadows_) each = {.served = each.served};
 }
 
 size_t WeightStaging::resident_bytes() const {
   std::lock_guard lock(mutex_);
   size_t total = 0;
-  for (const Shadow& each : shadows_) total += each.copy == nullptr ? 0 : each.copy->size_bytes();
+  for (const Shadow& each : shadows_) total += each.resident ? each.copy->size_bytes() : 0;
   return total;
 }
 

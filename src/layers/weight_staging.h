@@ -75,8 +75,9 @@ class WeightStaging {
   // A second memory for a matrix of the model.
   struct Shadow {
     Matrix* served = nullptr;
-    std::unique_ptr<Matrix> copy;
-    bool touched = false;  // in this session
+    std::unique_ptr<Matrix> copy = nullptr;
+    bool touched = false;   // in this session
+    bool resident = false;  // touched since it was made
   };
   struct Staged {  // a parameter, in this session
     Brought brought = Brought::kNothing;

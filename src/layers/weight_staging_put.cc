@@ -290,11 +290,15 @@ Status WeightStaging::digest_source(uint64_t session, Head& head) {
 
 Status WeightStaging::open_shadow(size_t index) {
   if (in_place()) return {};
-  Shadow& each = shadow(index);
-  if (each.copy == nullptr) {
-    UNSPOOL_ASSIGN(each.copy, backend_.make_matrix(each.served->rows(), each.served->columns(), each.served->dtype()));
+  if (shadow(index).copy == nullptr) {
+    // All of them before one is touched: small ones that lie side by side share huge pages (Buffer).
+    for (Shadow& each : shadows_) {
+      if (each.served == nullptr || each.copy != nullptr) continue;
+      UNSPOOL_ASSIGN(each.copy,
+                     backend_.make_matrix(each.served->rows(), each.served->columns(), each.served->dtype()));
+    }
   }
-  each.touched = true;
+  shadow(index).touched = shadow(index).resident = true;
   return {};
 }
 

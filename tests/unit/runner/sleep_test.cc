@@ -222,7 +222,7 @@ TEST_F(SleepTest, AWakeThatFindsNoMemoryMayBeTriedAgain) {
   rlimit all{};
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &all), 0);
   int failures = 0;
-  for (const size_t spare_kib : {512, 2048, 3072, 3584, 4096}) {  // early, while scratch is made, and late
+  for (const size_t spare_kib : {64, 256, 512, 768, 1024, 2048}) {  // early, while scratch is made, and late
     rlimit little = all;
     little.rlim_cur = virtual_bytes() + spare_kib * 1024;
     ASSERT_EQ(::setrlimit(RLIMIT_AS, &little), 0);
