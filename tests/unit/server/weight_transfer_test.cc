@@ -52,7 +52,7 @@ class WeightTransferTest : public testing::Test {
     if (!transfer_) {
       auto owned = std::make_unique<Transport>();
       transport_ = owned.get();
-      transfer_.emplace(control_, staging_, TransferBackend::kIpc, std::move(owned), timeout_s,
+      transfer_.emplace(control_, *staging_, TransferBackend::kIpc, std::move(owned), timeout_s,
                         WeightUpdateMetrics(nullptr, {}));
     }
     return *transfer_;
@@ -84,9 +84,9 @@ class WeightTransferTest : public testing::Test {
   Status start(bool partial = false) {
     const Status started = answer([&](DoneCallback reply) { transfer().start(partial, std::move(reply)); });
     // As the engine does.
-    if (began_) staging_.drop();
+    if (began_) staging_->drop();
     began_ = started.ok();
-    if (began_) staging_.begin(control_.session);
+    if (began_) staging_->begin(control_.session);
     return started;
   }
   Status update(Result<UpdateInfo> info) {
@@ -102,7 +102,8 @@ class WeightTransferTest : public testing::Test {
   ThreadPool pool_{1};
   std::unique_ptr<Backend> backend_ = cpu::CpuBackend::create(pool_, "").value();
   WeightSet weights_ = one_vector(*backend_);
-  WeightStaging staging_{weights_, *backend_, WeightUpdateMode::kDoubleBuffer};
+  std::unique_ptr<WeightStaging> staging_ =
+      std::make_unique<WeightStaging>(weights_, *backend_, WeightUpdateMode::kDoubleBuffer);
   FakeControl control_;
   Transport* transport_ = nullptr;
   std::promise<void> hanging_;
@@ -122,7 +123,7 @@ TEST_F(WeightTransferTest, InOrder) {
   EXPECT_TRUE(finish().ok());
   EXPECT_TRUE(start().ok());
   EXPECT_TRUE(finish().ok());
-  EXPECT_EQ(control_.calls, (Calls{"start", "hold 1", "hold 1", "finish 1 partial v2", "start", "finish 2 partial -",
+  EXPECT_EQ(control_.calls, (Calls{"start", "finish 1 partial v2", "start", "finish 2 partial -",
                                    "start", "finish 3 whole -"}));
 }
 
@@ -233,7 +234,7 @@ TEST_F(WeightTransferTest, AWholeSessionInOneUpdate) {
   transfer();
   transport_->on_receive = [](const WeightTransport::Sink&, const TransferLimit&) { return Status(); };
   EXPECT_TRUE(update(info).ok());
-  EXPECT_EQ(control_.calls, (Calls{"start", "hold 1", "finish 1 whole -"}));
+  EXPECT_EQ(control_.calls, (Calls{"start", "finish 1 whole -"}));
   transport_->on_receive = [](const WeightTransport::Sink&, const TransferLimit&) {
     return Status(Error{ErrorKind::kTimeout, "gone", {}});
   };
@@ -243,7 +244,19 @@ TEST_F(WeightTransferTest, AWholeSessionInOneUpdate) {
   ASSERT_TRUE(start().ok());
   transport_->on_receive = [](const WeightTransport::Sink&, const TransferLimit&) { return Status(); };
   EXPECT_TRUE(update(info).ok());
-  EXPECT_EQ(control_.calls.back(), "hold 3");
+  EXPECT_EQ(control_.calls.back(), "start");
+}
+
+TEST_F(WeightTransferTest, InPlaceTheEngineIsHeldBeforeTheFirstByte) {
+  staging_ = std::make_unique<WeightStaging>(weights_, *backend_, WeightUpdateMode::kInPlace);
+  transfer();
+  transport_->on_receive = [this](const WeightTransport::Sink&, const TransferLimit&) {
+    EXPECT_EQ(control_.calls.back(), "hold 1");
+    return Status();
+  };
+  ASSERT_TRUE(start().ok());
+  EXPECT_TRUE(update(whole()).ok());
+  EXPECT_EQ(control_.calls, (Calls{"start", "hold 1"}));
 }
 
 }  // namespace
