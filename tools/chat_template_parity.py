@@ -1,11 +1,13 @@
 """Compares our chat templates with transformers', byte for byte: text, errors and content format.
 
     chat_template_parity.py --binary build/release/tests/tools/template_cli [FOLDER | FILE ...]
+                            [--model MODEL_DIR --tokenizer-binary build/release/tests/tools/tokenizer_cli]
 
 Renders every template that is found (files that end in .jinja, and those inside the installed transformers) over the
 conversations of chat_conversations.py, each with transformers.utils.chat_template_utils and with the binary. Where
-transformers raises, the binary has to fail too, with the same message where the template raised it. Exit status 1, and
-the first differences, if anything differs.
+transformers raises, the binary has to fail too, with the same message where the template raised it. With a model, its
+prompts through our template engine and our tokenizer have to be the ids of apply_chat_template. Exit status 1, and the
+first differences, if anything differs.
 """
 
 import argparse
@@ -69,6 +71,30 @@ def matches(expected, answer):
     return "error" in answer and answer["error"] != "raised"
 
 
+def compare_ids(binary, tokenizer_binary, model):
+    """How many conversations give other ids than transformers' tokenizer; and of how many."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    conversations, expected = [], []
+    for conversation in CONVERSATIONS:
+        options = {key: value for key, value in conversation.items() if key not in ("messages", "kwargs")}
+        options["add_generation_prompt"] = generation_prompt(conversation)
+        try:
+            ids = tokenizer.apply_chat_template(conversation["messages"], return_dict=False, **options)
+        except Exception:  # a content that the template cannot print
+            continue
+        conversations.append({**conversation, "add_generation_prompt": options["add_generation_prompt"]})
+        expected.append(ids)
+    source = {"template": tokenizer.chat_template, "special_tokens": tokenizer.special_tokens_map}
+    texts = [answer["text"] for answer in ours(binary, [{**source, **each} for each in conversations])]
+    lines = "".join(json.dumps(text) + "\n" for text in texts)
+    command = [tokenizer_binary, str(model / "tokenizer.json")]
+    done = subprocess.run(command, input=lines.encode(), capture_output=True, check=True)
+    actual = [json.loads(line) for line in done.stdout.decode().split("\n") if line]
+    return sum(want != got for want, got in zip(expected, actual, strict=True)), len(expected)
+
+
 def shipped_in_transformers():
     """Templates that transformers holds as text in its modules."""
     from transformers.decision import template_utils
@@ -92,6 +118,8 @@ def main():
     parser.add_argument("paths", nargs="*", type=Path)
     parser.add_argument("--binary", required=True)
     parser.add_argument("--show", type=int, default=10, help="differences to print")
+    parser.add_argument("--model", type=Path, help="compare ids of its tokenizer too")
+    parser.add_argument("--tokenizer-binary", help="tokenizer_cli, for --model")
     args = parser.parse_args()
 
     counts = {"templates": 0, "renderings": 0, "texts": 0, "differences": 0}
@@ -116,6 +144,10 @@ def main():
             if counts["differences"] <= args.show:
                 print(f"{name}, conversation {number}\n  expected {expected}\n  got      {answer}")
     print(", ".join(f"{count} {what}" for what, count in counts.items()))
+    if args.model:
+        differing, total = compare_ids(args.binary, args.tokenizer_binary, args.model)
+        print(f"{args.model}: ids of {total} prompts, {differing} differ")
+        counts["differences"] += differing
     return 1 if counts["differences"] else 0
 
 

@@ -20,7 +20,7 @@ const Text& text_without_arguments(Interpreter& interpreter, const Value& self, 
     fail(fmt::format("the method takes no arguments ({} given)",
                      arguments.positional.size() + arguments.keywords.size()));
   }
-  interpreter.budget().spend_bytes(4 * self.text().size());
+  interpreter.budget().spend_bytes(12 * self.text().size());  // every character is looked up
   return self.text();
 }
 
