@@ -150,7 +150,6 @@ tokenizer_parity() {
 # Whole conversations against transformers, then random templates against jinja2.
 template_parity() {
   local tools=build/release/tests/tools
-  python_requirements tools/requirements-model.txt
   .venv/bin/python tools/chat_template_parity.py --binary "$tools/template_cli" "$MODEL" \
     --model "$MODEL" --tokenizer-binary "$tools/tokenizer_cli"
   .venv/bin/python tools/jinja_fuzz.py --binary "$tools/template_cli" --seconds 20
