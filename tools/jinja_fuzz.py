@@ -449,7 +449,7 @@ def is_comparable(expected, answer):
         return False
     kind, text = expected
     if kind == "text":
-        return not any(mark in text for mark in UNPRINTABLE)
+        return not any(mark in text.lower() for mark in UNPRINTABLE)
     # What Python limits where we do not: digits of an integer, and sizes that only a test would ask for.
     return not any(
         word in text for word in ("MemoryError", "OverflowError", "4300 digits", "surrogates", "RecursionError")

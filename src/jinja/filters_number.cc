@@ -34,10 +34,12 @@ Value to_integer(Interpreter& interpreter, const Value& value, Arguments argumen
   if (value.is_undefined()) fail_undefined(value);
   if (value.is_string()) {
     interpreter.budget().spend_bytes(value.text().size());
-    const Integer base = bound.integer(1, 10);
-    if (base != 0 && (base < 2 || base > 36)) fail("int() base must be >= 2 and <= 36, or 0");
-    if (const auto integer = parse_python_integer(value.text().view(), static_cast<int>(base))) {
-      return Value::integer(*integer);
+    // A base that Python refuses is no error: the text is then tried as a float.
+    const Integer base = bound.has(1) ? bound[1].as_integer().value_or(1) : 10;
+    if (base == 0 || (base >= 2 && base <= 36)) {
+      if (const auto integer = parse_python_integer(value.text().view(), static_cast<int>(base))) {
+        return Value::integer(*integer);
+      }
     }
   } else if (const auto integer = value.as_integer()) {
     return Value::integer(*integer);

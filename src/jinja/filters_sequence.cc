@@ -39,6 +39,16 @@ Value iterate_over(Value list) {
   });
 }
 
+// A generator whose items are made when the first is taken: what is wrong shows then.
+Value iterate_late(const Value& source, std::function<std::vector<Value>()> make) {
+  std::optional<Value> list;
+  size_t at = 0;
+  return Value::iterator(source, [make = std::move(make), list, at]() mutable -> std::optional<Value> {
+    if (!list) list = Value::list(make());
+    return at < list->items().size() ? std::optional<Value>(list->items()[at++]) : std::nullopt;
+  });
+}
+
 Value last(Interpreter& interpreter, const Value& value, Arguments arguments) {
   const Bound bound("last", {}, 0, std::move(arguments));
   if (value.is_sequence()) {
@@ -192,33 +202,37 @@ Value group_by(Interpreter& interpreter, const Value& value, Arguments arguments
   return Value::list(std::move(groups));
 }
 
-Value batch(Interpreter& interpreter, const Value& value, Arguments arguments) {
-  const Bound bound("batch", {"linecount", "fill_with"}, 1, std::move(arguments));
-  const Integer size = require_integer(bound[0]);
+std::vector<Value> batches(Interpreter& interpreter, const Value& value, const Bound& bound) {
   const Value fill = bound.get(1, Value::none());
   std::vector<Value> lines;
   std::vector<Value> line;
+  const auto is_full = [&] { return equal(Value::integer(static_cast<Integer>(line.size())), bound[0]); };
   for (const Value& item : to_vector(value, interpreter)) {
-    if (static_cast<Integer>(line.size()) == size) lines.push_back(Value::list(std::exchange(line, {})));
+    if (is_full()) lines.push_back(Value::list(std::exchange(line, {})));
     line.push_back(item);
   }
-  if (!line.empty()) {
-    while (!fill.is_none() && static_cast<Integer>(line.size()) < size) {
+  if (line.empty()) return lines;
+  if (!fill.is_none()) {
+    const Integer size = require_integer(bound[0]);
+    while (static_cast<Integer>(line.size()) < size) {
       interpreter.budget().spend();
       line.push_back(fill);
     }
-    lines.push_back(Value::list(std::move(line)));
   }
-  return iterate_over(Value::list(std::move(lines)));
+  lines.push_back(Value::list(std::move(line)));
+  return lines;
 }
 
-Value slice(Interpreter& interpreter, const Value& value, Arguments arguments) {
-  const Bound bound("slice", {"slices", "fill_with"}, 1, std::move(arguments));
+Value batch(Interpreter& interpreter, const Value& value, Arguments arguments) {
+  const Bound bound("batch", {"linecount", "fill_with"}, 1, std::move(arguments));
+  return iterate_late(value, [&interpreter, value, bound] { return batches(interpreter, value, bound); });
+}
+
+std::vector<Value> slices(Interpreter& interpreter, const Value& value, const Bound& bound) {
   const std::vector<Value> items = to_vector(value, interpreter);
-  const Integer count = require_integer(bound[0]);
-  if (count == 0) fail("integer division or modulo by zero");
+  if (require_integer(bound[0]) == 0) fail("integer division or modulo by zero");
   const Value fill = bound.get(1, Value::none());
-  std::vector<Value> slices;
+  std::vector<Value> out;
   const size_t wanted = require_size(bound[0]);
   size_t at = 0;
   for (size_t i = 0; i < wanted; ++i) {
@@ -227,10 +241,15 @@ Value slice(Interpreter& interpreter, const Value& value, Arguments arguments) {
     const size_t end = at + items.size() / wanted + (has_extra ? 1 : 0);
     std::vector<Value> part(items.begin() + static_cast<ptrdiff_t>(at), items.begin() + static_cast<ptrdiff_t>(end));
     if (!fill.is_none() && !has_extra) part.push_back(fill);
-    slices.push_back(Value::list(std::move(part)));
+    out.push_back(Value::list(std::move(part)));
     at = end;
   }
-  return iterate_over(Value::list(std::move(slices)));
+  return out;
+}
+
+Value slice(Interpreter& interpreter, const Value& value, Arguments arguments) {
+  const Bound bound("slice", {"slices", "fill_with"}, 1, std::move(arguments));
+  return iterate_late(value, [&interpreter, value, bound] { return slices(interpreter, value, bound); });
 }
 
 Value sum(Interpreter& interpreter, const Value& value, Arguments arguments) {

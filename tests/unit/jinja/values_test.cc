@@ -95,5 +95,11 @@ TEST(Values, FiltersOfSequences) {
   EXPECT_EQ(render("{{ 'a\nb'|indent(2) }}|{{ ' a '|trim }}|{{ 'abc'|replace('b', 'x') }}"), "a\n  b|a|axc");
 }
 
+TEST(Values, GeneratorsComplainWhenTheyAreUsed) {
+  EXPECT_EQ(render("{% set x = [1]|map('nope') %}{% set y = [1]|slice(0) %}ok"), "ok");
+  EXPECT_EQ(render("{{ [1, 2, 3]|batch(2, 0)|list }}{{ [1, 2, 3]|slice(2)|list }}"), "[[1, 2], [3, 0]][[1, 2], [3]]");
+  EXPECT_EQ(render("{% set x = [1, 2]|select('odd') %}{{ x|list }}{{ x|list }}"), "[1][]");
+}
+
 }  // namespace
 }  // namespace unspool::jinja
