@@ -62,7 +62,10 @@ class PercentFormatter {
   }
 
  private:
-  bool is_mapping() const { return values_.is_dict() || values_.is_list() || values_.is_range(); }
+  // What has items by key, to Python: it may go unused.
+  bool is_mapping() const {
+    return values_.is_dict() || values_.is_list() || values_.is_range() || values_.is_undefined();
+  }
 
   char peek() const {
     if (at_ >= view_.size()) fail("incomplete format");
