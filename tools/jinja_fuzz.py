@@ -264,9 +264,11 @@ class Grammar:
             [
                 self.atom,
                 lambda: f"{e(d)} {self.dice.choice('+-*/%')} {e(d)}",
-                lambda: f"{e(d)} {self.dice.choice(['//', '**', '~', '~', '+', '+'])} {e(d)}",
+                lambda: f"{e(d)} {self.dice.choice(['//', '~', '~', '+', '+'])} {e(d)}",
                 lambda: f"{e(d)} {self.dice.choice(['==', '!=', '<', '>', '<=', '>=', 'in', 'not in'])} {e(d)}",
                 lambda: f"{e(d)} {self.dice.choice(['and', 'or'])} {e(d)}",
+                # Small powers: Python computes any, for as long as it takes.
+                lambda: f"{e(d)} ** {self.dice.choice([0, 1, 2, 3, -1, 0.5])}",
                 lambda: f"not {e(d)}",
                 lambda: f"-{e(d)}",
                 lambda: f"({e(d)})",
