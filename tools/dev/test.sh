@@ -115,6 +115,7 @@ release_stages() {
   check "release: rules" run_pytest tests/rules
   check "release: contract" run_pytest tests/contract
   check "release: tokenizer parity" tokenizer_parity
+  check "release: template parity" template_parity
   check "release: python package" run_pytest tests/package
 }
 
@@ -151,4 +152,12 @@ tokenizer_parity() {
   local cli files=(tests/data/tokenizers/*/tokenizer.json)
   cli=$(find build/release -name tokenizer_cli -type f -perm -u+x | head -1)
   .venv/bin/python tools/tokenizer_parity.py --binary "$cli" "${files[@]}" "$MODEL/tokenizer.json"
+}
+
+# Whole conversations against transformers, then random templates against jinja2.
+template_parity() {
+  local tools=build/release/tests/tools
+  .venv/bin/python tools/chat_template_parity.py --binary "$tools/template_cli" "$MODEL" \
+    --model "$MODEL" --tokenizer-binary "$tools/tokenizer_cli"
+  .venv/bin/python tools/jinja_fuzz.py --binary "$tools/template_cli" --seconds 20
 }
