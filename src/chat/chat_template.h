@@ -19,7 +19,7 @@ enum class ContentFormat : uint8_t { kString, kOpenAi };
 struct RenderOptions {
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  jinja::Limits limits;
+  jinja::Limits limits = {};
 };
 
 // What a template is given beside its options. The JSON must outlive the call that takes it.

@@ -77,7 +77,7 @@ run_ctest() {
 run_pytest() { .venv/bin/python -m pytest -q "$@"; }
 
 # Targets and tests of the rooms that start threads.
-readonly THREADED=(threading http engine)
+readonly THREADED=(threading http layers engine server)
 
 # run_tests [--quick | --nightly | --trainers | -- PYTEST_ARGS]
 run_tests() {
