@@ -209,8 +209,8 @@ Status WeightTransfer::receive(const Result<UpdateInfo>& info) {
   UNSPOOL_TRY(transport_->check(*info));
   UNSPOOL_TRY(limit.check("the update began"));
   const uint64_t id = session_->id;
-  // The engine answers between two steps. Where nothing that it serves is written there is nothing to wait for: a session
-  // that it has ended takes no tensor.
+  // The engine answers between two steps. Where nothing that it serves is written there is nothing to wait for: a
+  // session that it has ended takes no tensor.
   if (staging_.mode() == WeightUpdateMode::kInPlace)
     UNSPOOL_TRY(answer_of<Status>([&](DoneCallback reply) { control_.hold_for_update(id, std::move(reply)); }));
   const auto put = [&](size_t i, std::span<const std::byte> bytes) {
