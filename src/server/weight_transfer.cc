@@ -144,7 +144,7 @@ void WeightTransfer::tend() {
     log_warning("The weight update session has heard nothing for {} s; it is dropped", timeout_s_);
     drop_session(fmt::format("it heard nothing for {} s", timeout_s_));
   }
-  if (is_tended_) is_tended_ = transport_->tend();
+  if (is_tended_) is_tended_ = transport_->tend(control_.status().weights_asleep);
 }
 
 Status WeightTransfer::do_init(const InitInfo& info) {

@@ -177,8 +177,9 @@ Status GlooTransport::take(const UpdateInfo& update, const Sink& sink, const Tra
   return {};
 }
 
-bool GlooTransport::tend() {
+bool GlooTransport::tend(bool asleep) {
   if (!side_) return false;
+  if (asleep) side_->memory.drop_pages();  // the next update fills it anew
   if (side_->child.is_running() && !side_->socket.is_closed()) return true;
   const auto status = side_->child.wait_status();
   log_warning("gloo: the process that receives weights has ended{}; a trainer that comes next has to initialise anew",

@@ -26,7 +26,7 @@ class GlooTransport final : public WeightTransport {
   // The group ends: a trainer that broadcasts to us hears of it, and does not wait for ever.
   void give_up() override { shut_down(); }
   void shut_down() override { side_.reset(); }
-  bool tend() override;
+  bool tend(bool asleep) override;
 
  private:
   struct SideProcess {

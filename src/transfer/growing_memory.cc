@@ -36,6 +36,10 @@ Status GrowingMemory::grow(size_t size_bytes) {
   return {};
 }
 
+void GrowingMemory::drop_pages() {
+  if (size_ > 0) ::fallocate(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_));
+}
+
 GrowingMemory::GrowingMemory(GrowingMemory&& other) noexcept {
   *this = std::move(other);
 }

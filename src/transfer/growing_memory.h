@@ -19,6 +19,8 @@ class GrowingMemory {
   int fd() const { return file_.get(); }
   // At least that long from now on; what was there stays.
   Status grow(size_t size_bytes);
+  // Back to the operating system; what is read next is zeros.
+  void drop_pages();
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
  private:

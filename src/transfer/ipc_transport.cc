@@ -51,8 +51,9 @@ Status IpcTransport::receive(const UpdateInfo& update, const Sink& sink, const T
   return placed.segment->check_whole();
 }
 
-bool IpcTransport::tend() {
+bool IpcTransport::tend(bool asleep) {
   memory_.release_abandoned();
+  if (asleep) memory_.drop_pages();
   return !memory_.empty();
 }
 

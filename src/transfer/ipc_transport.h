@@ -18,7 +18,7 @@ class IpcTransport final : public WeightTransport {
   Status receive(const UpdateInfo& update, const Sink& sink, const TransferLimit& limit) override;
   void give_up() override {}
   void shut_down() override { memory_.release_all(); }
-  bool tend() override;
+  bool tend(bool asleep) override;
 
  private:
   // Where each tensor lies, within the segment.

@@ -135,6 +135,10 @@ Status SharedSegment::check_whole() const {
                                     size_, is_known ? info.st_size : 0));
 }
 
+void SharedSegment::drop_pages() {
+  if (data_ != nullptr) ::madvise(data_, size_, MADV_DONTNEED);  // of a shared mapping: the contents stay
+}
+
 bool SharedSegment::is_abandoned() {
   const bool locked = is_locked(file_.get());
   return std::exchange(was_locked_, was_locked_ || locked) && !locked;
@@ -163,6 +167,10 @@ void SharedMemory::release_abandoned() {
     log_info("The sender of /{} is gone; its memory is let go", at->first);
     at = segments_.erase(at);
   }
+}
+
+void SharedMemory::drop_pages() {
+  for (auto& [name, segment] : segments_) segment.drop_pages();
 }
 
 void SharedMemory::sweep() {

@@ -23,6 +23,7 @@ class SharedSegment {
   ~SharedSegment();
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  void drop_pages();
   // Follows a sender that has made it longer or shorter since.
   Status follow_size();
   // Whether all that was mapped has been there all the time.
@@ -50,6 +51,8 @@ class SharedMemory {
   Result<SharedSegment*> find_or_map(std::string_view name);
   void release_all() { segments_.clear(); }
   void release_abandoned();
+  // What is mapped is the senders', and counts as ours until the next read of it.
+  void drop_pages();
   bool empty() const { return segments_.empty(); }
 
   // Removes what senders that are gone have left unmapped: names such as only senders give, whose lock is free.

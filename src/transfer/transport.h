@@ -30,7 +30,8 @@ class WeightTransport {
   // Leaves the peers, and gives memory back.
   virtual void shut_down() = 0;
   // Every second or so while nothing happens: looks whether peers are still there. False where nobody has to look.
-  virtual bool tend() = 0;
+  // `asleep`: the model's memory is given back, and what is held here beside it goes as well.
+  virtual bool tend(bool asleep) = 0;
 };
 
 }  // namespace unspool

@@ -37,7 +37,7 @@ struct Transport final : WeightTransport {
   }
   void give_up() override { ++given_up; }
   void shut_down() override { is_shut_down = true; }
-  bool tend() override { return false; }
+  bool tend(bool) override { return false; }
 };
 
 class WeightTransferTest : public testing::Test {

@@ -72,7 +72,7 @@ class GlooTransportTest : public testing::Test {
     EXPECT_EQ(status.error().kind, kind) << status.error().message;
     EXPECT_NE(status.error().message.find(says), std::string::npos) << status.error().message;
     EXPECT_NE(transport_->check(update_).error().message.find("not initialized"), std::string::npos);
-    EXPECT_FALSE(transport_->tend());
+    EXPECT_FALSE(transport_->tend(false));
   }
 
   std::string script_;
@@ -93,7 +93,7 @@ say(received=1)
 write(4, b"indxVALS")
 say(ok=True))");
   ASSERT_TRUE(init().ok());
-  EXPECT_TRUE(transport_->tend());
+  EXPECT_TRUE(transport_->tend(false));
   for (int round = 0; round < 2; ++round) {
     const Status status = receive();
     ASSERT_TRUE(status.ok()) << status.error().message;

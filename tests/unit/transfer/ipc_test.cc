@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
+
+#include "base/file.h"
 #include "base/ids.h"
 #include "transfer/ipc_transport.h"
 
@@ -210,12 +213,34 @@ TEST_F(IpcTransportTest, IsCutBetweenTensors) {
 }
 
 TEST_F(IpcTransportTest, TendsWhatItHolds) {
-  EXPECT_FALSE(transport_.tend());
+  EXPECT_FALSE(transport_.tend(false));
   Segment segment(4096);
   ASSERT_TRUE(transport_.check(two(segment, {{0, 8}})).ok());
-  EXPECT_TRUE(transport_.tend());
+  EXPECT_TRUE(transport_.tend(false));
   segment.die();
-  EXPECT_FALSE(transport_.tend());
+  EXPECT_FALSE(transport_.tend(false));
+}
+
+// Of this process, in shared memory.
+int64_t resident_shared_kib() {
+  const std::string status = read_file("/proc/self/status").value();
+  return std::stoll(status.substr(status.find("RssShmem:") + std::strlen("RssShmem:")));
+}
+
+TEST_F(IpcTransportTest, AsleepItsPagesAreTheSendersAlone) {
+  constexpr int64_t kSize = 8 << 20;
+  Segment segment(kSize);
+  segment.write(kSize - 4, "last");
+  UpdateInfo update = two(segment, {{0, kSize - 4}});
+  update.tensors = {{"a", DType::kFloat32, {(kSize - 4) / 4}, std::nullopt}, {"b", DType::kFloat32, {1}, std::nullopt}};
+  after_each_ = [] {};
+  const int64_t before = resident_shared_kib();
+  ASSERT_TRUE(receive(update).ok());
+  EXPECT_GT(resident_shared_kib() - before, kSize / 1024 / 2);
+  EXPECT_TRUE(transport_.tend(true));
+  EXPECT_LT(resident_shared_kib() - before, kSize / 1024 / 16);
+  ASSERT_TRUE(receive(update).ok());
+  EXPECT_EQ(got_.back(), "last");
 }
 
 }  // namespace
