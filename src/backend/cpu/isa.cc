@@ -1,5 +1,6 @@
 #include "backend/cpu/isa.h"
 
+#include <cpuid.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,8 +19,14 @@ struct Candidate {
   bool supported;
 };
 
+// clang's builtin does not know its name.
+bool has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
 std::vector<Candidate> candidates() {
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return {{avx512_bf16_kernels, avx512 && __builtin_cpu_supports("avx512bf16") > 0},
