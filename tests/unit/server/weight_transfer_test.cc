@@ -123,8 +123,8 @@ TEST_F(WeightTransferTest, InOrder) {
   EXPECT_TRUE(finish().ok());
   EXPECT_TRUE(start().ok());
   EXPECT_TRUE(finish().ok());
-  EXPECT_EQ(control_.calls, (Calls{"start", "finish 1 partial v2", "start", "finish 2 partial -",
-                                   "start", "finish 3 whole -"}));
+  EXPECT_EQ(control_.calls,
+            (Calls{"start", "finish 1 partial v2", "start", "finish 2 partial -", "start", "finish 3 whole -"}));
 }
 
 TEST_F(WeightTransferTest, OutOfOrder) {
