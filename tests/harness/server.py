@@ -110,6 +110,9 @@ class Server:
     def num_fds(self):
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 
+    def num_threads(self):
+        return len(list(Path(f"/proc/{self.pid}/task").iterdir()))
+
     def mapped_segments(self):
         """Names of the shared memory of senders that it has mapped."""
         maps = Path(f"/proc/{self.pid}/maps").read_text()
