@@ -169,8 +169,8 @@ def shutdown_weight_transfer_engine() -> Call[None]:
     return Call("POST", "/shutdown_weight_transfer_engine", nothing)
 
 
-def start_weight_update(partial: bool) -> Call[None]:
-    return Call("POST", "/start_weight_update", nothing, {"partial": True} if partial else {})
+def start_weight_update(partial: bool, session: str | None) -> Call[None]:
+    return Call("POST", "/start_weight_update", nothing, given(partial=partial or None, session=session))
 
 
 def update_weights(update_info: Mapping[str, Any]) -> Call[None]:
@@ -181,5 +181,5 @@ def update_weights_from_directory(directory: str) -> Call[None]:
     return Call("POST", "/update_weights", nothing, {"weight_dir": directory})
 
 
-def finish_weight_update(version: str | None) -> Call[None]:
-    return Call("POST", "/finish_weight_update", nothing, given(weight_version=version))
+def finish_weight_update(version: str | None, session: str | None) -> Call[None]:
+    return Call("POST", "/finish_weight_update", nothing, given(weight_version=version, session=session))

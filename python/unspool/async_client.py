@@ -183,14 +183,14 @@ class AsyncClient:
     async def init_weight_transfer_engine(self, init_info: Mapping[str, Any] | None = None) -> None:
         return await self._run(_calls.init_weight_transfer_engine(init_info or {}))
 
-    async def start_weight_update(self, *, partial: bool = False) -> None:
-        return await self._run(_calls.start_weight_update(partial))
+    async def start_weight_update(self, *, partial: bool = False, session: str | None = None) -> None:
+        return await self._run(_calls.start_weight_update(partial, session))
 
     async def update_weights(self, update_info: Mapping[str, Any]) -> None:
         return await self._run(_calls.update_weights(update_info))
 
-    async def finish_weight_update(self, version: str | None = None) -> None:
-        return await self._run(_calls.finish_weight_update(version))
+    async def finish_weight_update(self, version: str | None = None, *, session: str | None = None) -> None:
+        return await self._run(_calls.finish_weight_update(version, session))
 
     async def shutdown_weight_transfer_engine(self) -> None:
         return await self._run(_calls.shutdown_weight_transfer_engine())

@@ -240,19 +240,20 @@ class Client:
         """Makes the transport ready; for gloo it answers once the group has been joined."""
         return self._run(_calls.init_weight_transfer_engine(init_info or {}))
 
-    def start_weight_update(self, *, partial: bool = False) -> None:
-        """Opens a session. partial: it may end without all of the model's tensors."""
-        return self._run(_calls.start_weight_update(partial))
+    def start_weight_update(self, *, partial: bool = False, session: str | None = None) -> None:
+        """Opens a session. partial: it may end without all of the model's tensors. session: its name; updates (as
+        update_info["session"]) and finish that give another are refused, and change nothing."""
+        return self._run(_calls.start_weight_update(partial, session))
 
     def update_weights(self, update_info: Mapping[str, Any]) -> None:
         """Brings tensors into the open session: names, dtype_names, shapes and what the transport needs
         (docs/adr/0006). Answers once they are taken over. After an error the session is gone."""
         return self._run(_calls.update_weights(update_info))
 
-    def finish_weight_update(self, version: str | None = None) -> None:
+    def finish_weight_update(self, version: str | None = None, *, session: str | None = None) -> None:
         """Makes the session's tensors the served ones, between two steps, all of them; their tokens are labelled
         `version` from then on."""
-        return self._run(_calls.finish_weight_update(version))
+        return self._run(_calls.finish_weight_update(version, session))
 
     def shutdown_weight_transfer_engine(self) -> None:
         """Lets go of the transport: its group or its shared memory."""

@@ -233,14 +233,16 @@ ApiResult<JsonDocument> parse_update_weights(std::string_view body) {
   return document;
 }
 
-ApiResult<bool> parse_start_update(std::string_view body) {
+ApiResult<StartUpdate> parse_start_update(std::string_view body) {
   std::optional<bool> partial, is_checkpoint_format;
+  StartUpdate out;
   const auto document = JsonDocument::parse(body);
-  if (!document.ok()) return false;
+  if (!document.ok()) return out;
   FieldErrors errors;
   FieldReader reader(document->root(), "body", errors);
   reader.read("partial", partial);
   reader.read("is_checkpoint_format", is_checkpoint_format);
+  reader.read("session", out.session);
   if (!errors.empty()) return errors.to_api_error();
   if (!is_checkpoint_format.value_or(true)) {
     return bad_request_for(
@@ -248,18 +250,20 @@ ApiResult<bool> parse_start_update(std::string_view body) {
         "checkpoint",
         "is_checkpoint_format");
   }
-  return partial.value_or(false);
+  out.partial = partial.value_or(false);
+  return out;
 }
 
-ApiResult<std::optional<std::string>> parse_finish_update(std::string_view body) {
+ApiResult<FinishUpdate> parse_finish_update(std::string_view body) {
   const auto document = parse_lenient(body);
   if (!document.ok()) return document.error();
   FieldErrors errors;
   FieldReader reader(document->root(), "body", errors);
-  std::optional<std::string> version;
-  reader.read("weight_version", version);
+  FinishUpdate out;
+  reader.read("weight_version", out.version);
+  reader.read("session", out.session);
   if (!errors.empty()) return errors.to_api_error();
-  return version;
+  return out;
 }
 
 ApiResult<std::string> parse_model_path(std::string_view body) {

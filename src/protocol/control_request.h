@@ -59,9 +59,18 @@ ApiResult<WeightCheck> parse_weight_check(std::string_view body);
 ApiResult<JsonDocument> parse_init_transfer(std::string_view body);  // {"init_info": {..}}
 // {"update_info": {..}} or a list of such, one a worker; or {"weight_dir": a directory or null}.
 ApiResult<JsonDocument> parse_update_weights(std::string_view body);
-// Whether tensors may be left out. The reference reads no body here; older ones say is_checkpoint_format.
-ApiResult<bool> parse_start_update(std::string_view body);
-ApiResult<std::optional<std::string>> parse_finish_update(std::string_view body);  // the new version
+// `session` is whatever a trainer calls its session, so that no other one's calls get into it.
+struct StartUpdate {
+  bool partial = false;  // tensors may be left out
+  std::optional<std::string> session = {};
+};
+struct FinishUpdate {
+  std::optional<std::string> version = {};
+  std::optional<std::string> session = {};
+};
+// The reference reads no body here; older ones say is_checkpoint_format.
+ApiResult<StartUpdate> parse_start_update(std::string_view body);
+ApiResult<FinishUpdate> parse_finish_update(std::string_view body);
 
 // AReaL's update from a directory.
 ApiResult<std::string> parse_model_path(std::string_view body);

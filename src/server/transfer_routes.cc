@@ -33,9 +33,9 @@ void init(WeightTransfer* transfer, const http::HttpRequest& request, const Repl
 
 void start(WeightTransfer* transfer, const http::HttpRequest& request, const Reply& reply) {
   if (transfer == nullptr) return not_configured(*reply);
-  const auto partial = parse_start_update(request.body);
-  if (!partial.ok()) return send_error(*reply, partial.error());
-  transfer->start(*partial, told(reply, "Weight update started"));
+  const auto body = parse_start_update(request.body);
+  if (!body.ok()) return send_error(*reply, body.error());
+  transfer->start(body->partial, told(reply, "Weight update started"), body->session);
 }
 
 void start_draft(WeightTransfer* transfer, const http::HttpRequest&, const Reply& reply) {
@@ -44,10 +44,10 @@ void start_draft(WeightTransfer* transfer, const http::HttpRequest&, const Reply
 }
 
 void finish(WeightTransfer* transfer, const http::HttpRequest& request, const Reply& reply) {
-  const auto version = parse_finish_update(request.body);
-  if (!version.ok()) return send_error(*reply, version.error());
+  const auto body = parse_finish_update(request.body);
+  if (!body.ok()) return send_error(*reply, body.error());
   if (transfer == nullptr) return not_configured(*reply);
-  transfer->finish(*version, told(reply, "Weight update finished"));
+  transfer->finish(body->version, told(reply, "Weight update finished"), body->session);
 }
 
 // Where there is nothing to shut down, the reference does not mind.
@@ -97,7 +97,8 @@ void add_transfer_routes(const AddRoute& add, EngineControl& control, WeightTran
         const auto info = body->root().find("update_info");
         if (!info) return update_from_directory(control, roots, body->root()["weight_dir"], reply);
         if (transfer == nullptr) return not_configured(*reply);
-        transfer->update(parse_update_info(transfer->backend(), *info), told(reply, "Weights updated"));
+        transfer->update(parse_update_info(transfer->backend(), *info), told(reply, "Weights updated"),
+                         parse_session_name(*info));
       });
 }
 

@@ -63,16 +63,18 @@ void WeightTransfer::init(Result<InitInfo> info, DoneCallback reply) {
        timed(Operation::kInit, std::move(reply)), is_valid);
 }
 
-void WeightTransfer::start(bool partial, DoneCallback reply) {
-  post([this, partial] { return do_start(partial); }, std::move(reply));
+void WeightTransfer::start(bool partial, DoneCallback reply, SessionName name) {
+  post([this, partial, name = std::move(name)] { return do_start(partial, name); }, std::move(reply));
 }
 
-void WeightTransfer::update(Result<UpdateInfo> info, DoneCallback reply) {
-  post([this, info = std::move(info)] { return do_update(info); }, timed(Operation::kUpdate, std::move(reply)));
+void WeightTransfer::update(Result<UpdateInfo> info, DoneCallback reply, SessionName name) {
+  post([this, info = std::move(info), name = std::move(name)] { return do_update(info, name); },
+       timed(Operation::kUpdate, std::move(reply)));
 }
 
-void WeightTransfer::finish(std::optional<std::string> version, DoneCallback reply) {
-  post([this, version = std::move(version)] { return do_finish(version); }, std::move(reply));
+void WeightTransfer::finish(std::optional<std::string> version, DoneCallback reply, SessionName name) {
+  post([this, version = std::move(version), name = std::move(name)] { return do_finish(version, name); },
+       std::move(reply));
 }
 
 void WeightTransfer::shut_down(DoneCallback reply) {
@@ -153,12 +155,12 @@ Status WeightTransfer::do_init(const InitInfo& info) {
   return transport_->init(info, TransferLimit(timeout_s_, interrupt_));
 }
 
-Status WeightTransfer::do_start(bool partial) {
+Status WeightTransfer::do_start(bool partial, const SessionName& name) {
   UNSPOOL_TRY(TransferLimit(timeout_s_, interrupt_).check("the session began"));
   UNSPOOL_ASSIGN(const uint64_t id, answer_of<Result<uint64_t>>([&](ControlCallback<uint64_t> reply) {
                    control_.start_weight_update(std::move(reply));
                  }));
-  session_ = Session{id, partial, monotonic_seconds()};
+  session_ = Session{.id = id, .name = name, .partial = partial, .heard_s = monotonic_seconds()};
   return {};
 }
 
@@ -166,6 +168,12 @@ Status WeightTransfer::do_start(bool partial) {
 bool WeightTransfer::session_is_open() {
   if (session_ && !control_.status().update_open) session_.reset();
   return session_.has_value();
+}
+
+// Two trainers' tensors in one session would be a model that neither has.
+Status WeightTransfer::check_is_open_as(const SessionName& name) {
+  if (!session_is_open() || session_->name == name) return {};
+  return Error{ErrorKind::kConflict, "The weight update session that is open is another trainer's.", "session"};
 }
 
 void WeightTransfer::drop_session(const std::string& why) {
@@ -176,9 +184,10 @@ void WeightTransfer::drop_session(const std::string& why) {
   session_.reset();
 }
 
-Status WeightTransfer::do_update(const Result<UpdateInfo>& info) {
+Status WeightTransfer::do_update(const Result<UpdateInfo>& info, const SessionName& name) {
   is_tended_ = true;
   if (info.ok() && info->is_whole_session && !session_is_open()) return do_whole_session(*info);
+  UNSPOOL_TRY(check_is_open_as(name));
   const Status received = attempt("A weight update", [&] { return receive(info); });
   if (received.ok()) return {};
   transport_->give_up();
@@ -188,9 +197,9 @@ Status WeightTransfer::do_update(const Result<UpdateInfo>& info) {
 
 // Of trainers that know no start and finish.
 Status WeightTransfer::do_whole_session(const UpdateInfo& info) {
-  UNSPOOL_TRY(do_start(info.partial));
+  UNSPOOL_TRY(do_start(info.partial, std::nullopt));
   Status status = attempt("A weight update", [&] { return receive(info); });
-  if (status.ok()) status = do_finish(std::nullopt);
+  if (status.ok()) status = do_finish(std::nullopt, std::nullopt);
   if (status.ok()) return {};
   transport_->give_up();
   drop_session(status.error().message);
@@ -222,8 +231,9 @@ Status WeightTransfer::receive(const Result<UpdateInfo>& info) {
   return {};
 }
 
-Status WeightTransfer::do_finish(const std::optional<std::string>& version) {
+Status WeightTransfer::do_finish(const std::optional<std::string>& version, const SessionName& name) {
   UNSPOOL_TRY(TransferLimit(timeout_s_, interrupt_).check("the session ended"));
+  UNSPOOL_TRY(check_is_open_as(name));
   const Session session = session_is_open() ? *session_ : Session();
   // What can be done here need not be done between two steps. A session that has just ended is the engine's to tell of.
   if (session_) static_cast<void>(staging_.settle(session.id));

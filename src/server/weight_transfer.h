@@ -19,6 +19,9 @@
 
 namespace unspool {
 
+// What a trainer calls its session, if anything.
+using SessionName = std::optional<std::string>;
+
 // Thread-safe. Each command is answered once, on the transfer's thread; what was an order error or is not initialised
 // is kInternal in the reference's words, what a client did wrong kInvalidArgument, a peer that is late or gone
 // kTimeout.
@@ -33,10 +36,11 @@ class WeightTransfer {
 
   // The trainer is another one, or has begun anew: what was asked for before is cut, and an open session ends.
   void init(Result<InitInfo> info, DoneCallback reply);
-  void start(bool partial, DoneCallback reply);
-  // A failed one ends the session; the weights are those of before.
-  void update(Result<UpdateInfo> info, DoneCallback reply);
-  void finish(std::optional<std::string> version, DoneCallback reply);
+  void start(bool partial, DoneCallback reply, SessionName name = {});
+  // A failed one ends the session; the weights are those of before. Where the session that is open goes by another
+  // name, it is another trainer's: update and finish are refused, and that goes on.
+  void update(Result<UpdateInfo> info, DoneCallback reply, SessionName name = {});
+  void finish(std::optional<std::string> version, DoneCallback reply, SessionName name = {});
   void shut_down(DoneCallback reply);
   // Cuts what is under way; nothing is done from now on.
   void stop();
@@ -50,6 +54,7 @@ class WeightTransfer {
   };
   struct Session {
     uint64_t id = 0;
+    SessionName name;
     bool partial = false;
     double heard_s = 0;
   };
@@ -63,13 +68,14 @@ class WeightTransfer {
   void tend();
 
   Status do_init(const InitInfo& info);
-  Status do_start(bool partial);
-  Status do_update(const Result<UpdateInfo>& info);
+  Status do_start(bool partial, const SessionName& name);
+  Status do_update(const Result<UpdateInfo>& info, const SessionName& name);
   Status do_whole_session(const UpdateInfo& info);
   Status receive(const Result<UpdateInfo>& info);
-  Status do_finish(const std::optional<std::string>& version);
+  Status do_finish(const std::optional<std::string>& version, const SessionName& name);
   Status do_shut_down();
   bool session_is_open();
+  Status check_is_open_as(const SessionName& name);
   void drop_session(const std::string& why);
 
   EngineControl& control_;

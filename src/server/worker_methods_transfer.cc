@@ -70,7 +70,7 @@ void WorkerMethods::update_weights(const RpcRequest& request, RpcReply reply) co
     arguments.fail(fmt::format("{}() expects update_info, an object or a list of them", request.method));
   }
   if (arguments.error()) return reply(*arguments.error());
-  transfer_->update(parse_update_info(transfer_->backend(), info), none(std::move(reply)));
+  transfer_->update(parse_update_info(transfer_->backend(), info), none(std::move(reply)), parse_session_name(info));
 }
 
 void WorkerMethods::update_over_nccl(const RpcRequest& request, RpcReply reply) const {

@@ -49,6 +49,11 @@ bool is_senders_name(std::string_view name) {
   return name.size() == kSenderDigits && name.find_first_not_of("0123456789abcdef") == name.npos;
 }
 
+// Does not wait: in a folder where everybody makes files a name may be a pipe's, whose open() waits for a writer.
+Descriptor open_read_only(const std::string& name) {
+  return Descriptor(::shm_open(("/" + name).c_str(), O_RDONLY | O_NONBLOCK, 0));
+}
+
 // Takes no lock that stays.
 bool is_locked(int fd) {
   if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
@@ -72,7 +77,7 @@ Status check_owner(const std::string& name, const struct stat& info) {
 Result<SharedSegment> SharedSegment::map(const std::string& name) {
   SharedSegment segment;
   segment.name_ = name;
-  segment.file_ = Descriptor(::shm_open(("/" + name).c_str(), O_RDONLY, 0));
+  segment.file_ = open_read_only(name);
   if (!segment.file_.is_open()) return refusal(name, std::string("cannot be opened: ") + std::strerror(errno));
   struct stat info{};
   if (::fstat(segment.file_.get(), &info) != 0) return refusal(name, std::strerror(errno));
@@ -155,6 +160,8 @@ Result<SharedSegment*> SharedMemory::find_or_map(std::string_view given) {
     return &kept->second;
   }
   if (!mapped.ok()) return mapped.error();
+  // Without a lock nothing tells that its sender is done with it; one that makes another each time would fill the host.
+  std::erase_if(segments_, [](const auto& segment) { return !segment.second.was_locked(); });
   return &segments_.insert_or_assign(name, std::move(mapped).value()).first->second;
 }
 
@@ -178,7 +185,7 @@ void SharedMemory::sweep() {
   for (std::filesystem::directory_iterator at(kFolder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename();
     if (!is_senders_name(name)) continue;
-    const Descriptor file(::shm_open(("/" + name).c_str(), O_RDONLY, 0));
+    const Descriptor file = open_read_only(name);
     struct stat info{};
     if (!file.is_open() || ::fstat(file.get(), &info) != 0 || !check_owner(name, info).ok()) continue;
     if (std::time(nullptr) - info.st_mtim.tv_sec < kSettledSeconds || is_locked(file.get())) continue;

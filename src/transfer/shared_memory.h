@@ -28,6 +28,7 @@ class SharedSegment {
   Status follow_size();
   // Whether all that was mapped has been there all the time.
   Status check_whole() const;
+  bool was_locked() const { return was_locked_; }
   // Its lock was held once, and is free now.
   bool is_abandoned();
 
@@ -44,7 +45,8 @@ class SharedSegment {
   bool was_locked_ = false;
 };
 
-// What is mapped, by name. Segments are kept: pages that are touched for the first time cost more than their bytes.
+// What is mapped, by name. Segments are kept: pages that are touched for the first time cost more than their bytes. Of
+// those that nobody has locked, the last.
 class SharedMemory {
  public:
   // A new one, or one that was mapped before. `name` may begin with a slash. Errors are the client's.

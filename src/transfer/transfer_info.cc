@@ -193,6 +193,8 @@ Result<UpdateInfo> parse_update_info(TransferBackend backend, const JsonValue& i
   read_checkpoint_format(reader, out.is_whole_session);
   std::optional<bool> partial;
   reader.read("partial", partial);
+  std::optional<std::string> session;
+  reader.read("session", session);
   out.partial = partial.value_or(false);
   std::vector<int64_t> sizes;
   if (backend == TransferBackend::kIpc) {
@@ -207,6 +209,12 @@ Result<UpdateInfo> parse_update_info(TransferBackend backend, const JsonValue& i
   UNSPOOL_ASSIGN(out.tensors, list.specs());
   if (backend == TransferBackend::kIpc) UNSPOOL_TRY(check_sizes(out.tensors, sizes));
   return out;
+}
+
+std::optional<std::string> parse_session_name(const JsonValue& info) {
+  if (info.is_array()) return info.elements().empty() ? std::nullopt : parse_session_name(info.elements()[0]);
+  const auto name = info["session"].as_string();
+  return name ? std::optional<std::string>(*name) : std::nullopt;
 }
 
 }  // namespace unspool

@@ -55,5 +55,7 @@ struct UpdateInfo {
 Result<InitInfo> parse_init_info(TransferBackend backend, const JsonValue& info);
 // `info` is an object, or the list of one for each worker, of which there is one here.
 Result<UpdateInfo> parse_update_info(TransferBackend backend, const JsonValue& info);
+// What it says of the session that it belongs to, whatever else is wrong with it.
+std::optional<std::string> parse_session_name(const JsonValue& info);
 
 }  // namespace unspool

@@ -110,6 +110,18 @@ class Server:
     def num_fds(self):
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 
+    def num_threads(self):
+        return len(list(Path(f"/proc/{self.pid}/task").iterdir()))
+
+    def mapped_segments(self):
+        """Names of the shared memory of senders that it has mapped."""
+        maps = Path(f"/proc/{self.pid}/maps").read_text()
+        return sorted(set(re.findall(r"/dev/shm(/unspool-[0-9a-f]{32})", maps)))
+
+    def children(self):
+        """Process ids, of those too that have ended and that nobody has waited for."""
+        return sum((path.read_text().split() for path in Path(f"/proc/{self.pid}/task").glob("*/children")), [])
+
     def cpu_seconds(self):
         """User and system time so far, of all threads."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()

@@ -146,10 +146,12 @@ class FakeServer:
         if self.staged is not None:
             raise Refusal(500, "already active. Call finish_weight_update first.")
         self.staged, self.partial = {}, bool((body or {}).get("partial"))
+        self.session = (body or {}).get("session")
 
     def update_weights(self, body):
         if self.staged is None:
             raise Refusal(500, "start_weight_update must be called before update_weights.")
+        self.check_session(body["update_info"])
         try:
             self.take(body["update_info"])
         except BaseException:
@@ -159,12 +161,17 @@ class FakeServer:
     def finish_weight_update(self, body):
         if self.staged is None:
             raise Refusal(500, "finish_weight_update called without a matching start_weight_update.")
+        self.check_session(body or {})
         missing = sorted(set(self.weights) - set(self.staged))
         if missing and not self.partial:
             raise Refusal(400, f"missing: {', '.join(missing)}")
         self.weights |= self.staged
         self.staged = None
         self.version = (body or {}).get("weight_version") or self.version
+
+    def check_session(self, said):
+        if said.get("session") != self.session:
+            raise Refusal(409, "another trainer's session")
 
     # Data.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -124,28 +125,31 @@ class SessionSender(WeightSender):
         super().__init__(clients[0])
         self._clients = clients
         self._ready = False
+        self._session = ""
 
     @abstractmethod
     def _transfer(self, sources: Sources) -> tuple[int, int]:
-        """Brings tensors into the session that is open; how many, and their bytes."""
+        """Brings tensors into the session that is open, as update_infos of self._session; how many, and their bytes."""
 
     def _bring(self, sources: Sources, version: str | None, partial: bool) -> tuple[int, int]:
         if not self._ready:
             self.init()
         started = []
+        # By its name no call of ours gets into the session of a sender that has taken our place.
+        self._session = secrets.token_hex(8)
         try:
             for client in self._clients:
-                client.start_weight_update(partial=partial)
+                client.start_weight_update(partial=partial, session=self._session)
                 started.append(client)
             done = self._transfer(sources)
             for client in self._clients:
-                client.finish_weight_update(version)
+                client.finish_weight_update(version, session=self._session)
         except BaseException:
             # An update that fails ends the session, so here is one that must. Where it has ended this is refused, and
             # the error that led here is the one that counts.
             for client in started:
                 with suppress(UnspoolError):
-                    client.with_timeout(ABANDON_TIMEOUT_S).update_weights({})
+                    client.with_timeout(ABANDON_TIMEOUT_S).update_weights({"session": self._session})
             if started:
                 self._session_failed()
             raise

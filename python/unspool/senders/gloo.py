@@ -103,7 +103,7 @@ class GlooSender(SessionSender):
     def _transfer(self, sources: Sources) -> tuple[int, int]:
         count = nbytes = 0
         for part in self._parts(sources):
-            info = {**spec(part), **self._packing}
+            info = {**spec(part), **self._packing, "session": self._session}
             posts = [aside(self._patient(client).update_weights, info) for client in self._clients]
             self._settle(posts, aside(self._broadcast, self._group, part))
             count, nbytes = count + len(part), nbytes + sum(item.nbytes for item in part)

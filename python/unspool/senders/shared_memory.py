@@ -179,7 +179,8 @@ class SharedMemorySender(SessionSender):
 
     def _post(self, part: Part | None) -> None:
         if part is not None and part.items:
-            part.posted = self._poster.submit(self._client.update_weights, part.update_info())
+            info = {**part.update_info(), "session": self._session}
+            part.posted = self._poster.submit(self._client.update_weights, info)
             self._live.append(part)
 
     def _retire(self) -> None:
