@@ -1,6 +1,6 @@
 """How fast new weights get to the server, and what generation feels of it, beside this machine's memory bandwidth.
 
-    .venv/bin/python bench/weight_update.py [--cases idle,busy,gap,sparse,directory,gloo] [--rounds 5] [--json FILE]
+    ./dev bench weights [--cases idle,busy,gap,sparse,directory,gloo] [--rounds 5] [--json FILE]
 
 A full update is from the sender's own arrays to weights that are served. Whoever generates or watches a stream meanwhile
 is a process of its own, so that Python's lock is not in the figures. Gloo crosses between two network namespaces where

@@ -1,7 +1,7 @@
 """GRPO on SmolLM2-135M-Instruct against a server of ours, on two cores of a CPU.
 
     ./dev model
-    python examples/grpo_smollm2.py --generate transformers --steps 20 --out docs/grpo_smollm2_transformers &&
+    python examples/grpo_smollm2.py --generate transformers --steps 6 --out docs/grpo_smollm2_transformers &&
         python examples/grpo_smollm2.py --beside docs/grpo_smollm2_transformers.csv --out docs/grpo_smollm2
 
 The model learns to answer a sum with the number alone. At first it talks: one reply in ten ends in the right number, and none

@@ -120,7 +120,7 @@ class Client:
     # The server.
 
     def health(self) -> bool:
-        """Whether it answers and can generate."""
+        """Whether it answers, and its engine lives. It may be asleep, or without weights: see weight_info()."""
         try:
             self._run(_calls.health())
         except UnspoolError:

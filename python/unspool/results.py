@@ -38,7 +38,7 @@ class Output:
     they were not asked for. top_logprobs: [m], id to log-prob, the sampled token among them.
     finish_reason: "stop", "length" or "abort". stop_reason: the stop string or token id that was met, or None.
     prompt_token_ids: of the prompt that this continues, where the server told. weight_versions: empty where the route
-    has none (only generate() has). message: of chat() alone.
+    has none (chat() has none). message: of chat() alone.
     """
 
     index: int
@@ -109,7 +109,6 @@ def generation_of_tokens(prompt: list[int], answer: dict[str, Any]) -> Generatio
 
 def token_output(choice: dict[str, Any], prompt: list[int]) -> Output:
     content = (choice["logprobs"] or {}).get("content")
-    spans = choice.get("weight_versions") or []
     return Output(
         index=choice["index"],
         token_ids=choice["token_ids"],
@@ -121,7 +120,7 @@ def token_output(choice: dict[str, Any], prompt: list[int]) -> Output:
         stop_reason=choice["stop_reason"],
         text=choice.get("text"),
         prompt_token_ids=prompt,
-        weight_versions=tuple(VersionSpan(**span) for span in spans),
+        weight_versions=spans_of(choice),
     )
 
 
@@ -142,7 +141,12 @@ def completion_output(choice: dict[str, Any]) -> Output:
         stop_reason=choice.get("stop_reason"),
         text=choice["text"],
         prompt_token_ids=choice.get("prompt_token_ids"),
+        weight_versions=spans_of(choice),
     )
+
+
+def spans_of(choice: dict[str, Any]) -> tuple[VersionSpan, ...]:
+    return tuple(VersionSpan(**span) for span in choice.get("weight_versions") or [])
 
 
 def scores_of(sequences: list[list[int]], answer: dict[str, Any]) -> list[Score]:

@@ -82,9 +82,9 @@ void ControlPlane::end_update(const std::string& why) {
     core_.weights_changed();
   }
   core_.state_changed();
-  log_warning("The weight update was dropped: {}. {}", why,
+  log_warning("The weight update was dropped ({}). {}", why,
               lost ? "It was written in place: the weights are undefined until a whole set is loaded."
-                   : "The old weights stay.");
+                   : "What was served before stays.");
 }
 
 void ControlPlane::weight_checksums(ControlCallback<std::map<std::string, std::string>> reply) {
