@@ -42,7 +42,8 @@ def test_queued(serve, tiny, patience):
     running = raw_post(server, "/v1/completions", LONG)
     wait_for(lambda: server.in_flight()[0] == 1, 10 * patience, "the request never ran")
     queued = [raw_post(server, "/v1/completions", LONG) for _ in range(5)]
-    wait_for(lambda: server.in_flight()[1] == 5, 10 * patience, "the requests were never queued")
+    # The one that runs may have ended by then, and the first of the queue have taken its place.
+    wait_for(lambda: server.in_flight()[1] >= 4, 10 * patience, "the requests were never queued")
     for connection in queued[:3]:
         connection.close()
     wait_for(

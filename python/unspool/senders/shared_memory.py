@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..client import Client
+from ..errors import ApiError
 from .base import SessionSender, Sources
 from .segment import Segment, sweep
 from .tensors import ITEM_BYTES, Source, SparseSource, spec
@@ -117,13 +118,14 @@ class SharedMemorySender(SessionSender):
             self._post(part)
             while self._live:
                 self._retire()
-        except BaseException:
-            for left in self._live:  # what is under way must be over before anything else is said
-                left.posted.exception()
+        except BaseException as error:
+            # What is under way must be over before anything else is said.
+            errors = [error, *(left.posted.exception() for left in self._live)]
             self._live.clear()
             # It may be that another sender's init has made the engine let go of our segments, whose names are gone.
             self._forget()
-            raise
+            # Of two calls at once the one that failed has ended the session, and the other says no more than that.
+            raise next((each for each in errors if each is not None and not _is_without_session(each)), error) from None
         return count, nbytes
 
     def _forget(self) -> None:
@@ -188,6 +190,10 @@ class SharedMemorySender(SessionSender):
         part = self._live.popleft()
         part.posted.result()
         part.segment.unlink()
+
+
+def _is_without_session(error: BaseException) -> bool:
+    return isinstance(error, ApiError) and "start_weight_update must be called before" in error.message
 
 
 def _nbytes(shape: Sequence[int], dtype: Any) -> int:
