@@ -132,10 +132,10 @@ def test_a_reset_says_whether_it_did(server, patience):
     before = cached_tokens()
     greedy(server, prompt)
     assert cached_tokens() > before
-    stream = Stream(server, temperature=0)
-    whole = Stream(server, temperature=0).wait(60 * patience)
+    stream = Stream(server, max_tokens=1900, temperature=0)
+    whole = Stream(server, max_tokens=1900, temperature=0).wait(60 * patience)
     stream.wait(60 * patience)
-    stream = Stream(server, temperature=0)
+    stream = Stream(server, max_tokens=1900, temperature=0)
     stream.wait_for_tokens(20, 10 * patience)
     post(server, "/pause?mode=keep&clear_cache=false")
     assert post(server, "/reset_prefix_cache") == {"success": False}

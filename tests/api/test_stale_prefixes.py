@@ -77,14 +77,19 @@ def test_a_prefill_that_is_in_flight(server, other, cold, patience, sanitized):
     middles = 0
     for attempt in range(40):
         rpc(server, "reload_weights")
+        # Half of every step is somebody else's, so that it takes a while.
+        others = Stream(server, "/v1/completions", n=8, max_tokens=1900)
+        until(lambda: server.in_flight() == (8, 0), 10 * patience, "the others do not run")
         prompt = [5 + (attempt + i * 7) % 300 for i in range(1900)]
         before = server.metric("vllm:prompt_tokens_total")
         asking = Background(lambda prompt=prompt: greedy(server, prompt, 2))
-        while server.in_flight() != (1, 0) and asking.is_alive():
+        while server.in_flight() != (9, 0) and asking.is_alive():
             pass
         rpc(server, "reload_weights", weights_path=str(other))
         middles += server.metric("vllm:prompt_tokens_total") == before
         asking.wait(30 * patience)
+        post(server, "/abort_requests", {})
+        others.wait(30 * patience)
         again = greedy(server, prompt, 2)
         assert cached_tokens(again) == 0
         assert_same_answer(greedy(cold, prompt, 2), again, "after an update in the middle of a prefill")
