@@ -1,7 +1,6 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,8 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
-
-#include "base/descriptor.h"
 
 namespace unspool {
 namespace {
@@ -57,50 +54,32 @@ bool file_exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
 }
 
+bool write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return true;
+}
+
 Result<MappedFile> MappedFile::open(const std::string& path) {
   MappedFile file;
   file.path_ = path;
   struct stat info{};
-  UNSPOOL_ASSIGN(Descriptor descriptor, open_regular_file(path, info));
-  file.fd_ = descriptor.release();
-  file.size_ = static_cast<size_t>(info.st_size);
+  UNSPOOL_ASSIGN(file.file_, open_regular_file(path, info));
   file.modified_ns_ = modified_ns(info);
-  if (file.size_ == 0) return file;  // mmap refuses an empty range
-  void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, file.fd_, 0);
-  if (data == MAP_FAILED) return file_error("cannot map", path);
-  file.data_ = static_cast<std::byte*>(data);
-  file.guard_ = MappingGuard(data, file.size_);
+  auto mapped = Mapping::of(file.file_.get(), static_cast<size_t>(info.st_size));
+  if (!mapped.ok()) return invalid_argument("cannot map " + path + ": " + mapped.error().message);
+  file.mapping_ = std::move(mapped).value();
   return file;
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept {
-  *this = std::move(other);
-}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(fd_, other.fd_);
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  std::swap(modified_ns_, other.modified_ns_);
-  std::swap(guard_, other.guard_);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  guard_ = {};
-  if (data_ != nullptr) ::munmap(data_, size_);
-  if (fd_ >= 0) ::close(fd_);
 }
 
 bool MappedFile::has_changed() const {
   struct stat info{};
-  return guard_.faulted() || ::fstat(fd_, &info) != 0 || static_cast<size_t>(info.st_size) != size_ ||
-         modified_ns(info) != modified_ns_;
-}
-
-void MappedFile::drop_pages() const {
-  if (data_ != nullptr) ::madvise(data_, size_, MADV_DONTNEED);
+  return mapping_.faulted() || ::fstat(file_.get(), &info) != 0 ||
+         static_cast<size_t>(info.st_size) != mapping_.size_bytes() || modified_ns(info) != modified_ns_;
 }
 
 }  // namespace unspool

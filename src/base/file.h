@@ -6,27 +6,27 @@
 #include <span>
 #include <string>
 
-#include "base/mapping_guard.h"
+#include "base/descriptor.h"
+#include "base/mapping.h"
 #include "base/result.h"
 
 namespace unspool {
 
 Result<std::string> read_file(const std::string& path);
 bool file_exists(const std::string& path);
+// False, with errno, where not all of it could be written.
+bool write_all(int fd, std::span<const std::byte> bytes);
 
 // A file mapped read-only and kept open. Moves, does not copy. What is cut off the file meanwhile reads as zeros, and
 // shows in has_changed().
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  ~MappedFile();
 
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::span<const std::byte> bytes() const { return mapping_.bytes(); }
   const std::string& path() const { return path_; }
   // Gives the resident pages of the mapping back to the operating system; they are read again when touched.
-  void drop_pages() const;
+  void drop_pages() const { mapping_.drop_pages(); }
   // The file itself was written to since it was opened. One that was replaced by another of its name was not: the
   // mapping keeps what it has.
   bool has_changed() const;
@@ -34,11 +34,9 @@ class MappedFile {
  private:
   MappedFile() = default;
   std::string path_;
-  int fd_ = -1;
-  std::byte* data_ = nullptr;
-  size_t size_ = 0;
+  Descriptor file_;
+  Mapping mapping_;
   int64_t modified_ns_ = 0;
-  MappingGuard guard_;
 };
 
 }  // namespace unspool

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/file.h"
 #include "base/ids.h"
 
 namespace unspool {
@@ -20,8 +21,8 @@ Result<NewFile> NewFile::create(std::string path) {
   NewFile file;
   file.path_ = std::move(path);
   std::string temporary = file.path_ + "." + random_hex(8) + ".tmp";
-  file.fd_ = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file.fd_ < 0) return file.error("cannot create");
+  file.file_ = Descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.file_.is_open()) return file.error("cannot create");
   file.temporary_path_ = std::move(temporary);
   return file;
 }
@@ -33,29 +34,23 @@ NewFile::NewFile(NewFile&& other) noexcept {
 NewFile& NewFile::operator=(NewFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(temporary_path_, other.temporary_path_);
-  std::swap(fd_, other.fd_);
+  std::swap(file_, other.file_);
   return *this;
 }
 
 NewFile::~NewFile() {
-  if (fd_ >= 0) ::close(fd_);
   if (!temporary_path_.empty()) ::unlink(temporary_path_.c_str());
 }
 
 Status NewFile::append(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return error("cannot write");
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return {};
+  return write_all(file_.get(), bytes) ? Status() : error("cannot write");
 }
 
 Status NewFile::close() {
   // Before it has its name: else a power cut could leave the name with nothing behind it.
-  if (::fsync(fd_) != 0 && errno != EINVAL) return error("cannot write");  // EINVAL: nothing there can be synced
-  if (::close(std::exchange(fd_, -1)) != 0) return error("cannot close");
+  if (::fsync(file_.get()) != 0 && errno != EINVAL)
+    return error("cannot write");  // EINVAL: nothing there can be synced
+  if (::close(file_.release()) != 0) return error("cannot close");
   return {};
 }
 

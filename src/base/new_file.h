@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "base/descriptor.h"
 #include "base/result.h"
 
 namespace unspool {
@@ -30,7 +31,7 @@ class NewFile {
 
   std::string path_;
   std::string temporary_path_;  // empty once there is nothing to remove
-  int fd_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace unspool

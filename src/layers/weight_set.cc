@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "tensor/cast.h"
 #include "tensor/convert.h"
 #include "weights/tensor_loader.h"
 
@@ -17,32 +18,13 @@ constexpr size_t kDropEveryBytes = size_t{64} << 20;
 // Rows that are read from a matrix at once: a panel of the CPU backend's.
 constexpr int64_t kReadRows = 16;
 
-template <class T>
-T element(const void* base, int64_t index) {  // a file's tensors may be unaligned
-  T value;
-  std::memcpy(&value, static_cast<const unsigned char*>(base) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
-  return value;
-}
-
-float as_float(const TensorView& view, int64_t index) {
-  if (view.dtype == DType::kFloat32) return element<float>(view.data, index);
-  const auto half = element<uint16_t>(view.data, index);
-  return view.dtype == DType::kBFloat16 ? bf16_to_float(half) : f16_to_float(half);
-}
-
-float round_to(DType dtype, float value) {
-  if (dtype == DType::kBFloat16) return bf16_to_float(float_to_bf16(value));
-  if (dtype == DType::kFloat16) return f16_to_float(float_to_f16(value));
-  return value;
-}
-
 }  // namespace
 
 void load_vector(const TensorView& tensor, DType served, std::span<float> vector) {
-  for (size_t i = 0; i < vector.size(); ++i) {
-    const float value = as_float(tensor, static_cast<int64_t>(i));
-    vector[i] = tensor.dtype == served ? value : round_to(served, value);
-  }
+  const auto count = static_cast<int64_t>(vector.size());
+  std::vector<std::byte> rounded(static_cast<size_t>(count * dtype_size(served)));
+  cast_elements(tensor.data, tensor.dtype, count, served, rounded.data());
+  cast_elements(rounded.data(), served, count, DType::kFloat32, vector.data());
 }
 
 size_t Parameter::size_bytes(DType dtype) const {

@@ -13,6 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file.h"
+
 namespace unspool {
 namespace {
 
@@ -25,12 +27,12 @@ Error system_error(const std::string& directory, const char* what) {
 }
 
 // A file without a name. Where the file system cannot make one, the name is removed before anything is written.
-int open_unnamed(const std::string& directory) {
-  const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+Descriptor open_unnamed(const std::string& directory) {
+  Descriptor file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (file.is_open() || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
   std::string path = directory + "/weights-XXXXXX";
-  const int named = ::mkostemp(path.data(), O_CLOEXEC);
-  if (named >= 0) ::unlink(path.c_str());
+  Descriptor named(::mkostemp(path.data(), O_CLOEXEC));
+  if (named.is_open()) ::unlink(path.c_str());
   return named;
 }
 
@@ -67,41 +69,23 @@ Result<SleepFile> SleepFile::create(const std::string& directory, size_t size_by
     return sleep_error(directory, fmt::format("the weights need {} bytes, {} are free", size_bytes, free_bytes));
   }
   SleepFile file(directory, open_unnamed(directory));
-  if (file.fd_ < 0) return system_error(directory, "cannot create a file");
+  if (!file.file_.is_open()) return system_error(directory, "cannot create a file");
   // Taken now, so that another writer cannot take it half-way. A file system that cannot reserve is written to all the
   // same.
-  if (size_bytes > 0 && ::fallocate(file.fd_, 0, 0, static_cast<off_t>(size_bytes)) != 0 && errno != EOPNOTSUPP) {
+  if (size_bytes > 0 && ::fallocate(file.file_.get(), 0, 0, static_cast<off_t>(size_bytes)) != 0 &&
+      errno != EOPNOTSUPP) {
     return system_error(directory, "cannot reserve space");
   }
   return file;
 }
 
-SleepFile::SleepFile(SleepFile&& other) noexcept
-    : directory_(std::move(other.directory_)), fd_(std::exchange(other.fd_, -1)) {}
-
-SleepFile& SleepFile::operator=(SleepFile&& other) noexcept {
-  std::swap(directory_, other.directory_);
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-SleepFile::~SleepFile() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Status SleepFile::append(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return system_error(directory_, "cannot write");
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return {};
+  return write_all(file_.get(), bytes) ? Status() : system_error(directory_, "cannot write");
 }
 
 Status SleepFile::read(size_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    const ssize_t got = ::pread(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t got = ::pread(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error(directory_, "cannot read");
     if (got == 0) return sleep_error(directory_, "the file ends early");

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/descriptor.h"
 #include "base/result.h"
 
 namespace unspool {
@@ -21,18 +22,15 @@ class SleepFile {
  public:
   // Has `size_bytes` reserved on the disk; an error says what was missing.
   static Result<SleepFile> create(const std::string& directory, size_t size_bytes);
-  SleepFile(SleepFile&& other) noexcept;
-  SleepFile& operator=(SleepFile&& other) noexcept;
-  ~SleepFile();
 
   Status append(std::span<const std::byte> bytes);
   // Any number of threads at once.
   Status read(size_t offset, std::span<std::byte> bytes) const;
 
  private:
-  SleepFile(std::string directory, int fd) : directory_(std::move(directory)), fd_(fd) {}
+  SleepFile(std::string directory, Descriptor file) : directory_(std::move(directory)), file_(std::move(file)) {}
   std::string directory_;
-  int fd_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace unspool

@@ -92,9 +92,6 @@ Result<Model> load_model(const ServeOptions& options, const ModelConfig& config,
   ProgressBar bar("Loading weights", checkpoint.total_bytes(), options.progress_bar);
   UNSPOOL_ASSIGN(auto network,
                  CausalLm::load(config, checkpoint, backend, model_options, [&](size_t bytes) { bar.add(bytes); }));
-  if (const auto changed = checkpoint.changed_file()) {
-    return invalid_argument(fmt::format("{} was changed while it was read", *changed));
-  }
   return Model{std::move(network), std::move(checkpoint), model_options.dtype};
 }
 

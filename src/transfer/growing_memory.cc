@@ -22,37 +22,20 @@ Result<GrowingMemory> GrowingMemory::create() {
 }
 
 Status GrowingMemory::grow(size_t size_bytes) {
-  if (size_bytes <= size_) return {};
-  if (::ftruncate(fd(), static_cast<off_t>(size_bytes)) != 0) {
-    return internal_error(fmt::format("{} bytes of shared memory: {}", size_bytes, std::strerror(errno)));
-  }
-  void* const data = ::mmap(nullptr, size_bytes, PROT_READ, MAP_SHARED, fd(), 0);
-  if (data == MAP_FAILED) {
-    return internal_error(fmt::format("{} bytes of shared memory: {}", size_bytes, std::strerror(errno)));
-  }
-  if (data_ != nullptr) ::munmap(data_, size_);
-  data_ = static_cast<std::byte*>(data);
-  size_ = size_bytes;
+  if (size_bytes <= mapping_.size_bytes()) return {};
+  const auto failed = [&](const std::string& why) {
+    return internal_error(fmt::format("{} bytes of shared memory: {}", size_bytes, why));
+  };
+  if (::ftruncate(fd(), static_cast<off_t>(size_bytes)) != 0) return failed(std::strerror(errno));
+  auto mapped = Mapping::of(fd(), size_bytes);
+  if (!mapped.ok()) return failed(mapped.error().message);
+  mapping_ = std::move(mapped).value();
   return {};
 }
 
 void GrowingMemory::drop_pages() {
-  if (size_ > 0) ::fallocate(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_));
-}
-
-GrowingMemory::GrowingMemory(GrowingMemory&& other) noexcept {
-  *this = std::move(other);
-}
-
-GrowingMemory& GrowingMemory::operator=(GrowingMemory&& other) noexcept {
-  std::swap(file_, other.file_);
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-GrowingMemory::~GrowingMemory() {
-  if (data_ != nullptr) ::munmap(data_, size_);
+  if (!bytes().empty())
+    ::fallocate(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes().size()));
 }
 
 }  // namespace unspool

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/descriptor.h"
+#include "base/mapping.h"
 #include "base/result.h"
 
 namespace unspool {
@@ -12,22 +13,18 @@ namespace unspool {
 class GrowingMemory {
  public:
   static Result<GrowingMemory> create();
-  GrowingMemory(GrowingMemory&& other) noexcept;
-  GrowingMemory& operator=(GrowingMemory&& other) noexcept;
-  ~GrowingMemory();
 
   int fd() const { return file_.get(); }
   // At least that long from now on; what was there stays.
   Status grow(size_t size_bytes);
   // Back to the operating system; what is read next is zeros.
   void drop_pages();
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::span<const std::byte> bytes() const { return mapping_.bytes(); }
 
  private:
   GrowingMemory() = default;
   Descriptor file_;
-  std::byte* data_ = nullptr;
-  size_t size_ = 0;
+  Mapping mapping_;
 };
 
 }  // namespace unspool

@@ -90,58 +90,26 @@ Result<SharedSegment> SharedSegment::map(const std::string& name) {
 }
 
 Status SharedSegment::map_size(size_t size_bytes) {
-  unmap();
-  if (size_bytes == 0) return {};
-  void* const data = ::mmap(nullptr, size_bytes, PROT_READ, MAP_SHARED, file_.get(), 0);
-  if (data == MAP_FAILED) return refusal(name_, std::string("cannot be mapped: ") + std::strerror(errno));
-  data_ = static_cast<std::byte*>(data);
-  size_ = size_bytes;
-  guard_ = MappingGuard(data, size_bytes);
+  mapping_ = Mapping();  // the old one first: it may be as large
+  auto mapped = Mapping::of(file_.get(), size_bytes);
+  if (!mapped.ok()) return refusal(name_, "cannot be mapped: " + mapped.error().message);
+  mapping_ = std::move(mapped).value();
   return {};
-}
-
-void SharedSegment::unmap() {
-  guard_ = {};
-  if (data_ != nullptr) ::munmap(data_, size_);
-  data_ = nullptr;
-  size_ = 0;
-}
-
-SharedSegment::SharedSegment(SharedSegment&& other) noexcept {
-  *this = std::move(other);
-}
-
-SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
-  std::swap(name_, other.name_);
-  std::swap(file_, other.file_);
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  std::swap(guard_, other.guard_);
-  std::swap(was_locked_, other.was_locked_);
-  return *this;
-}
-
-SharedSegment::~SharedSegment() {
-  unmap();
 }
 
 Status SharedSegment::follow_size() {
   struct stat info{};
   if (::fstat(file_.get(), &info) != 0) return refusal(name_, std::strerror(errno));
   const auto size = static_cast<size_t>(info.st_size);
-  return size == size_ && !guard_.faulted() ? Status() : map_size(size);
+  return size == mapping_.size_bytes() && !mapping_.faulted() ? Status() : map_size(size);
 }
 
 Status SharedSegment::check_whole() const {
   struct stat info{};
   const bool is_known = ::fstat(file_.get(), &info) == 0;
-  if (is_known && static_cast<size_t>(info.st_size) >= size_ && !guard_.faulted()) return {};
+  if (is_known && static_cast<size_t>(info.st_size) >= mapping_.size_bytes() && !mapping_.faulted()) return {};
   return refusal(name_, fmt::format("expected {} bytes until the reply, got {}: it was cut short while it was read",
-                                    size_, is_known ? info.st_size : 0));
-}
-
-void SharedSegment::drop_pages() {
-  if (data_ != nullptr) ::madvise(data_, size_, MADV_DONTNEED);  // of a shared mapping: the contents stay
+                                    mapping_.size_bytes(), is_known ? info.st_size : 0));
 }
 
 bool SharedSegment::is_abandoned() {

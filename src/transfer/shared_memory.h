@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/descriptor.h"
-#include "base/mapping_guard.h"
+#include "base/mapping.h"
 #include "base/result.h"
 
 namespace unspool {
@@ -18,12 +18,9 @@ class SharedSegment {
  public:
   // Takes a segment that is this user's own, with no rights for anybody else. `name` is without the slash.
   static Result<SharedSegment> map(const std::string& name);
-  SharedSegment(SharedSegment&& other) noexcept;
-  SharedSegment& operator=(SharedSegment&& other) noexcept;
-  ~SharedSegment();
 
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
-  void drop_pages();
+  std::span<const std::byte> bytes() const { return mapping_.bytes(); }
+  void drop_pages() { mapping_.drop_pages(); }
   // Follows a sender that has made it longer or shorter since.
   Status follow_size();
   // Whether all that was mapped has been there all the time.
@@ -35,13 +32,10 @@ class SharedSegment {
  private:
   SharedSegment() = default;
   Status map_size(size_t size_bytes);
-  void unmap();
 
   std::string name_;
   Descriptor file_;
-  std::byte* data_ = nullptr;
-  size_t size_ = 0;
-  MappingGuard guard_;
+  Mapping mapping_;
   bool was_locked_ = false;
 };
 
