@@ -96,7 +96,7 @@ def test_sigterm_ends_streams_well(own_server, tiny, patience):
 
 def test_sigterm_waits_for_what_runs(own_server, tiny, patience):
     server = own_server(tiny, "--shutdown-timeout", 30)
-    asking = Asking(server, {**LONG, "max_tokens": 600})
+    asking = Asking(server, {**LONG, "max_tokens": 1900, "n": 8})
     running(server, patience)
     assert server.stop(60) == 0
     asking.join(10)
