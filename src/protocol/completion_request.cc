@@ -138,6 +138,7 @@ void read_fields(FieldReader& reader, CompletionRequest& out, const ServingConfi
   reader.read("top_k", sampling.top_k);
   reader.read("min_p", sampling.min_p);
   reader.read("repetition_penalty", sampling.repetition_penalty);
+  reader.read("n", sampling.n);
   read_common_sampling_fields(reader, sampling);
   read_closing_fields(reader, out);
 }

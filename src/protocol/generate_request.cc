@@ -76,6 +76,7 @@ void read_sampling_fields(FieldReader& reader, SamplingFields& out) {
   if (bad_words) out.bad_words = std::move(*bad_words);
   reader.read("skip_reading_prefix_cache", out.skip_reading_prefix_cache);
   reader.read("routed_experts_prompt_start", out.routed_experts_prompt_start);
+  reader.read("n", out.n);
   read_common_sampling_fields(reader, out);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "protocol/api_error.h"
+#include "protocol/chat_request.h"
 #include "protocol/completion_request.h"
 #include "protocol/generate_request.h"
 #include "protocol/reply_assembler.h"
@@ -41,6 +42,8 @@ struct PreparedRequest {
 
 ApiResult<PreparedRequest> prepare_completion(const CompletionRequest& request, const RequestHeaders& headers,
                                               const ServingConfig& config);
+ApiResult<PreparedRequest> prepare_chat(const ChatRequest& request, const RequestHeaders& headers,
+                                        const ServingConfig& config);
 ApiResult<PreparedRequest> prepare_generate(const GenerateRequest& request, const RequestHeaders& headers,
                                             const ServingConfig& config);
 

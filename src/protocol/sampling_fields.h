@@ -55,7 +55,7 @@ struct SamplingFields {
   std::optional<bool> watermarking;
 };
 
-// The ones that completions and generate read alike; `stop` and the nullability of the rest differ.
+// The ones that all routes read alike; `stop` and the nullability of `n` and the rest differ.
 void read_common_sampling_fields(FieldReader& reader, SamplingFields& out);
 // An error that pydantic would not raise: reading goes on, the first of these wins over field errors.
 MaybeError check_thinking_token_budget(const JsonValue& object);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/chat_config.h"
 #include "request/sampling_params.h"
 #include "tokenizer/tokenizer.h"
 
@@ -37,6 +38,7 @@ struct ServingConfig {
   std::optional<int32_t> eos_token_id;         // the tokenizer's
   std::vector<int32_t> extra_eos_token_ids;    // generation_config's others
   DefaultSampling defaults;
+  ChatConfig chat;
 
   int max_logprobs = 20;  // -1: no limit
   LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;

@@ -137,6 +137,8 @@ void ApiServer::add_route(std::string method, const char* path, Method handler) 
 
 void ApiServer::add_routes() {
   add_route("POST", "/v1/completions", &ApiServer::completions);
+  add_route("POST", "/v1/chat/completions", &ApiServer::chat);
+  add_route("POST", "/v1/chat/completions/batch", &ApiServer::chat_batch);
   add_route("POST", "/tokenize", &ApiServer::tokenize);
   add_route("POST", "/detokenize", &ApiServer::detokenize);
   add_route("GET", "/v1/models", &ApiServer::models);
@@ -182,6 +184,22 @@ void ApiServer::completions(http::HttpRequest request, std::shared_ptr<http::Res
   const auto parsed = parse_completion_request(document->root(), config_);
   if (!parsed.ok()) return send_error(*responder, parsed.error());
   run(prepare_completion(*parsed, read_headers(request), config_), std::move(responder), true);
+}
+
+void ApiServer::answer_chat(const http::HttpRequest& request, std::shared_ptr<http::Responder> responder, bool batch) {
+  const auto document = parse_body(request.header("content-type"), request.body);
+  if (!document.ok()) return send_error(*responder, document.error());
+  const auto parsed = parse_chat_request(document->root(), config_, batch);
+  if (!parsed.ok()) return send_error(*responder, parsed.error());
+  run(prepare_chat(*parsed, read_headers(request), config_), std::move(responder), true);
+}
+
+void ApiServer::chat(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+  answer_chat(request, std::move(responder), false);
+}
+
+void ApiServer::chat_batch(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+  answer_chat(request, std::move(responder), true);
 }
 
 void ApiServer::generate(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {

@@ -39,6 +39,9 @@ class ApiServer {
   void add_dev_routes();
 
   void completions(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void chat(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void chat_batch(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void answer_chat(const http::HttpRequest& request, std::shared_ptr<http::Responder> responder, bool batch);
   void generate(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void abort_requests(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void tokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder);

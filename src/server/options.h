@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "request/sampling_params.h"
+#include "server/chat_options.h"
 #include "server/control_options.h"
 #include "server/flag_parser.h"
 #include "tensor/dtype.h"
@@ -75,6 +76,7 @@ struct ServeOptions {
   int64_t max_bad_words = 128;
   bool skip_model_name_validation = false;
 
+  ChatOptions chat;
   ControlOptions control;
 
   std::vector<std::string> ignored_flags;  // given, without meaning here: to be logged

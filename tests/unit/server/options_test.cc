@@ -70,7 +70,7 @@ TEST(Options, RefusedByName) {
            {{"--additional-config", "[]"}, "additional-config"},
            {{"--additional-config", R"({"rl_config":1})"}, "rl_config"},
            {{"--additional-config", R"({"rl_config":{"enabled":1}})"}, "rl_config.enabled"},
-           {{"--chat-template", "x.jinja"}, "chat-template"},
+           {{"--tool-parser-plugin", "x.py"}, "tool-parser-plugin"},
            {{"--quantization", "fp8"}, "quantization"},
            {{"--kv-cache-dtype", "fp8"}, "kv-cache-dtype"},
            {{"--dtype", "int3"}, "int3"},
