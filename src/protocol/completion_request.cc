@@ -89,24 +89,6 @@ MaybeError check_logprobs(const JsonValue& body) {
   return std::nullopt;
 }
 
-MaybeError check_structured_outputs_count(const JsonValue& body) {
-  const JsonValue given = body["structured_outputs"];
-  int count = 0;
-  for (const char* kind : {"json", "regex", "choice"}) count += given[kind].is_null() ? 0 : 1;
-  if (count < 2) return std::nullopt;
-  return invalid_parameter(
-      "You can only use one kind of constraints for structured outputs ('json', 'regex' or 'choice').",
-      "structured_outputs");
-}
-
-MaybeError check_response_format(const JsonValue& body) {
-  const JsonValue format = body["response_format"];
-  if (format["type"].as_string() != std::string_view("json_schema") || !format["json_schema"].is_null())
-    return std::nullopt;
-  return invalid_parameter("When response_format type is 'json_schema', the 'json_schema' field must be provided.",
-                           "response_format");
-}
-
 MaybeError run_validators(const JsonValue& body, const ServingConfig& config) {
   if (auto error = check_prompt_list_length(body, config)) return error;
   if (auto error = check_prompt_given(body)) return error;
@@ -232,6 +214,7 @@ void read_fields(FieldReader& reader, CompletionRequest& out, const ServingConfi
   reader.read("prompt_logprobs", sampling.prompt_logprobs);
   reader.read("bad_words", sampling.bad_words);
   reader.read("add_special_tokens", out.add_special_tokens);
+  read_structured_outputs(reader, sampling.structured_outputs, ResponseFormats::kRead);
   reader.read("priority", out.priority);
   reader.read("request_id", out.request_id);
   std::optional<std::string> session_id;
@@ -287,14 +270,6 @@ MaybeError check_unsupported(const JsonValue& object) {
   if (truthy(object["prompt_embeds"])) return refuse("Prompt embeddings are", "prompt_embeds");
   if (!object["kv_transfer_params"].is_null()) return refuse("KV transfer is", "kv_transfer_params");
   if (!object["ec_transfer_params"].is_null()) return refuse("Encoder cache transfer is", "ec_transfer_params");
-  const JsonValue structured = object["structured_outputs"];
-  if (!structured.is_null() && !(structured.is_object() && structured.size() == 0)) {
-    return invalid_parameter("Structured outputs are not supported yet.", "structured_outputs");
-  }
-  const JsonValue format = object["response_format"];
-  if (!format.is_null() && format["type"].as_string() != std::string_view("text")) {
-    return invalid_parameter("Response formats other than text are not supported yet.", "response_format");
-  }
   return std::nullopt;
 }
 
@@ -305,6 +280,7 @@ ApiResult<CompletionRequest> parse_completion_request(const JsonValue& body, con
   FieldReader reader(body, "body", errors);
   CompletionRequest request;
   read_fields(reader, request, config);
+  if (request.sampling.structured_outputs.error) return *request.sampling.structured_outputs.error;
   if (!errors.empty()) return errors.to_api_error();
   if (request.sampling.repetition_detection_error) return *request.sampling.repetition_detection_error;
   if (auto error = check_unsupported(body)) return *error;

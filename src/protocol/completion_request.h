@@ -47,7 +47,7 @@ ApiResult<CompletionRequest> parse_completion_request(const JsonValue& body, con
 // Shared with the generate route.
 MaybeError check_cache_salt(const JsonValue& salt);
 StreamOptions read_stream_options(FieldReader& reader);
-// Refuses by name what this server does not do: beam search, watermarks, embeddings, KV transfer, structured outputs.
+// Refuses by name what this server does not do: beam search, watermarks, embeddings, KV transfer.
 MaybeError check_unsupported(const JsonValue& object);
 
 }  // namespace unspool
