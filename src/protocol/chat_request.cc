@@ -196,6 +196,7 @@ ApiResult<ChatRequest> parse_chat_request(const JsonValue& body, const ServingCo
   ChatRequest request;
   request.batch = batch;
   read_fields(reader, request, config);
+  if (request.sampling.structured_outputs.error) return *request.sampling.structured_outputs.error;
   if (!errors.empty()) return errors.to_api_error();
   if (request.sampling.repetition_detection_error) return *request.sampling.repetition_detection_error;
   if (auto error = check_media_settings(body)) return *error;

@@ -152,6 +152,7 @@ ApiResult<CompletionRequest> parse_completion_request(const JsonValue& body, con
   FieldReader reader(body, "body", errors);
   CompletionRequest request;
   read_fields(reader, request, config);
+  if (request.sampling.structured_outputs.error) return *request.sampling.structured_outputs.error;
   if (!errors.empty()) return errors.to_api_error();
   if (request.sampling.repetition_detection_error) return *request.sampling.repetition_detection_error;
   if (auto error = check_unsupported(body)) return *error;

@@ -78,6 +78,7 @@ void read_closing_fields(FieldReader& reader, OpenAiRequest& out) {
   reader.read("prompt_logprobs", out.sampling.prompt_logprobs);
   reader.read("bad_words", out.sampling.bad_words);
   reader.read("add_special_tokens", out.add_special_tokens);
+  read_structured_outputs(reader, out.sampling.structured_outputs, ResponseFormats::kRead);
   reader.read("priority", out.priority);
   reader.read("request_id", out.request_id);
   std::optional<std::string> session_id;
@@ -107,24 +108,6 @@ MaybeError check_cache_salt(const JsonValue& salt) {
         "cache_salt");
   }
   return std::nullopt;
-}
-
-MaybeError check_structured_outputs_count(const JsonValue& body) {
-  const JsonValue given = body["structured_outputs"];
-  int count = 0;
-  for (const char* kind : {"json", "regex", "choice"}) count += given[kind].is_null() ? 0 : 1;
-  if (count < 2) return std::nullopt;
-  return invalid_parameter(
-      "You can only use one kind of constraints for structured outputs ('json', 'regex' or 'choice').",
-      "structured_outputs");
-}
-
-MaybeError check_response_format(const JsonValue& body) {
-  const JsonValue format = body["response_format"];
-  if (format["type"].as_string() != std::string_view("json_schema") || !format["json_schema"].is_null())
-    return std::nullopt;
-  return invalid_parameter("When response_format type is 'json_schema', the 'json_schema' field must be provided.",
-                           "response_format");
 }
 
 MaybeError check_logprob_counts(const JsonValue& body, const char* const (&names)[2]) {
@@ -160,14 +143,6 @@ MaybeError check_unsupported(const JsonValue& object) {
   if (truthy(object["prompt_embeds"])) return refuse("Prompt embeddings are", "prompt_embeds");
   if (!object["kv_transfer_params"].is_null()) return refuse("KV transfer is", "kv_transfer_params");
   if (!object["ec_transfer_params"].is_null()) return refuse("Encoder cache transfer is", "ec_transfer_params");
-  const JsonValue structured = object["structured_outputs"];
-  if (!structured.is_null() && !(structured.is_object() && structured.size() == 0)) {
-    return invalid_parameter("Structured outputs are not supported yet.", "structured_outputs");
-  }
-  const JsonValue format = object["response_format"];
-  if (!format.is_null() && format["type"].as_string() != std::string_view("text")) {
-    return invalid_parameter("Response formats other than text are not supported yet.", "response_format");
-  }
   return std::nullopt;
 }
 

@@ -44,12 +44,10 @@ void read_closing_fields(FieldReader& reader, OpenAiRequest& out);
 // The reference's own validators, which run before any field is read.
 MaybeError check_stream_options(const JsonValue& body);
 MaybeError check_cache_salt(const JsonValue& salt);
-MaybeError check_structured_outputs_count(const JsonValue& body);
-MaybeError check_response_format(const JsonValue& body);
 // `names` are counts of log-probs: whole numbers, of which `prompt_logprobs` has no place in a stream, 0 or more or -1.
 MaybeError check_logprob_counts(const JsonValue& body, const char* const (&names)[2]);
 
-// Refuses by name what this server does not do: beam search, watermarks, embeddings, KV transfer, structured outputs.
+// Refuses by name what this server does not do: beam search, watermarks, embeddings, KV transfer.
 MaybeError check_unsupported(const JsonValue& object);
 
 }  // namespace unspool

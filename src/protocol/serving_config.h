@@ -50,6 +50,10 @@ struct ServingConfig {
   bool enable_per_request_metrics = false;
   std::optional<std::string> system_fingerprint;
 
+  // --structured-outputs-config, and why there is no grammar engine (empty: there is one).
+  bool disable_any_whitespace = false;
+  std::string no_structured_outputs = "Structured outputs are not supported yet.";
+
   // Limits that environment variables move.
   int64_t max_stop_strings = 4;
   int64_t max_completion_prompts = 1024;
