@@ -80,7 +80,10 @@ std::string member_text(const Value& message, std::string_view name) {
   return value == nullptr ? std::string() : plain_text(*value);
 }
 
-bool is_true(const Value& value) {
+bool is_set(const jinja::Variables& variables, std::string_view name) {
+  const auto at = variables.find(name);
+  if (at == variables.end()) return true;
+  const Value& value = at->second;
   if (value.is_none()) return false;
   if (const auto number = value.as_number()) return *number != 0.0;
   return !value.is_string() || !value.text().empty();
@@ -107,6 +110,14 @@ Result<chat::Conversation> read_conversation(const JsonValue& messages, const Te
 }
 
 }  // namespace
+
+bool enables_thinking(const TemplateFields& fields, const ChatConfig& config) {
+  try {
+    return is_set(read_kwargs(fields, config), kThinking);
+  } catch (const jinja::Fault&) {
+    return true;  // a number among the kwargs that no template could be given
+  }
+}
 
 MaybeError check_request_template(const TemplateFields& fields, const ServingConfig& config) {
   if (config.chat.trust_request_template) return std::nullopt;
@@ -136,9 +147,7 @@ ApiResult<ChatPrompt> render_chat(const JsonValue& messages, const TemplateField
   const Value& last = conversation->messages.back();
   out.role = fields.add_generation_prompt ? config.chat.response_role : member_text(last, "role");
   if (member_text(last, "role") == out.role) out.last_content = member_text(last, "content");
-  if (const auto thinking = conversation->kwargs.find(kThinking); thinking != conversation->kwargs.end()) {
-    out.enable_thinking = is_true(thinking->second);
-  }
+  out.enable_thinking = is_set(conversation->kwargs, kThinking);
   return out;
 }
 

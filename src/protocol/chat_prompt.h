@@ -19,6 +19,9 @@ struct ChatPrompt {
 
 ApiResult<ChatPrompt> render_chat(const JsonValue& messages, const TemplateFields& fields, const ServingConfig& config);
 
+// The template's variable: the request's, else the server's, else true.
+bool enables_thinking(const TemplateFields& fields, const ChatConfig& config);
+
 // A template of the request's own, which could keep the server busy, or show what it should not.
 MaybeError check_request_template(const TemplateFields& fields, const ServingConfig& config);
 

@@ -88,6 +88,7 @@ ApiResult<PreparedRequest> prepare_completion(const CompletionRequest& request, 
     add_prompt(out, fmt::format("{}-{}", id, out.prompts.size()), prompt.ids, fields, headers, config);
   }
   if (out.lazy_error) return out;
+  out.sampling = fields;
 
   ReplyOptions options = openai_reply_options(out, id, request, fields, config);
   TokenText text = token_text(request, config);

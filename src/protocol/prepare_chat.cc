@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "protocol/chat_prompt.h"
-#include "protocol/chat_reply.h"
+#include "protocol/chat_reply_setup.h"
 #include "protocol/prepare_steps.h"
 #include "protocol/prompt_tokens.h"
 #include "protocol/request_body.h"
@@ -65,6 +65,18 @@ ApiResult<Conversation> read_conversation(const JsonValue& messages, const ChatR
   return Conversation{std::move(*prompt), std::move(tokens->ids)};
 }
 
+// What does not depend on the messages.
+MaybeError check_request(const ChatRequest& request, const ServingConfig& config) {
+  if (auto error = check_model_name(request.model, config)) return error;
+  if (request.conversations.empty()) return bad_request("You must pass at least one conversation");
+  if (auto error = check_tool_parser(request.tools, config.chat)) return error;
+  if (auto error = check_request_template(request.chat, config)) return error;
+  if (auto error = check_token_limits(request, config, request.max_tokens_name)) return error;
+  return check_choice_count(request.conversations.size(), request.sampling.n);
+}
+
+}  // namespace
+
 std::unique_ptr<const chat::OutputParser> output_parser(const ChatRequest& request, bool enable_thinking,
                                                         const ChatConfig& config) {
   const bool reads_calls = config.parses_tools() && request.tools.choice != ToolChoice::kNone;
@@ -91,18 +103,6 @@ ChatReplyOptions chat_options(const ChatRequest& request, const SamplingFields& 
   options.tools = request.tools;
   return options;
 }
-
-// What does not depend on the messages.
-MaybeError check_request(const ChatRequest& request, const ServingConfig& config) {
-  if (auto error = check_model_name(request.model, config)) return error;
-  if (request.conversations.empty()) return bad_request("You must pass at least one conversation");
-  if (auto error = check_tool_parser(request.tools, config.chat)) return error;
-  if (auto error = check_request_template(request.chat, config)) return error;
-  if (auto error = check_token_limits(request, config, request.max_tokens_name)) return error;
-  return check_choice_count(request.conversations.size(), request.sampling.n);
-}
-
-}  // namespace
 
 ApiResult<PreparedRequest> prepare_chat(const ChatRequest& request, const RequestHeaders& headers,
                                         const ServingConfig& config) {
@@ -134,6 +134,7 @@ ApiResult<PreparedRequest> prepare_chat(const ChatRequest& request, const Reques
                                   request.return_prompt_text ? std::move(prompt.text) : ""});
   }
   if (out.lazy_error) return out;
+  out.sampling = fields;
   out.assembler = std::make_unique<ChatReply>(openai_reply_options(out, id, request, fields, config), std::move(chat),
                                               token_text(request, config));
   return out;

@@ -35,6 +35,7 @@ struct PreparedRequest {
   std::string cache_salt;
   int64_t priority = 0;
   bool stream = false;
+  SamplingFields sampling;  // as asked for, with the server's defaults; max_tokens is each prompt's own
   // Set where the reference would notice only within its engine: a stream has begun by then and ends with this error.
   MaybeError lazy_error;
   std::unique_ptr<ReplyAssembler> assembler;  // empty with a lazy error

@@ -96,6 +96,7 @@ std::string ReplyAssembler::finish() {
 }
 
 int64_t ReplyAssembler::prompt_tokens() const {
+  if (options_.prompt_tokens) return *options_.prompt_tokens;
   int64_t total = 0;
   for (const auto& prompt : options_.prompts) total += static_cast<int64_t>(prompt.size());
   return total;

@@ -21,6 +21,7 @@ struct ReplyOptions {
   double arrival_s = 0;
   int n = 1;
   std::vector<std::vector<int32_t>> prompts;  // token ids
+  std::optional<int64_t> prompt_tokens{};     // in all, where the prompts are empty because nobody has them
   bool stream = false;
   int stream_interval = 1;  // tokens a chunk
   bool include_usage = false;

@@ -8,7 +8,9 @@
 #include "base/log.h"
 #include "json/json_writer.h"
 #include "protocol/control_request.h"
+#include "protocol/derender_api.h"
 #include "protocol/python_text.h"
+#include "protocol/render_api.h"
 #include "protocol/request_body.h"
 #include "protocol/tokenize_api.h"
 #include "server/active_request.h"
@@ -62,6 +64,16 @@ void answer(http::Responder& responder, ApiResult<std::string> body) {
   } else {
     send_error(responder, body.error());
   }
+}
+
+// The handler of a route whose reply is made of its request alone.
+template <class Reply>
+http::Handler answering(Reply reply) {
+  return [reply](http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+    const auto document = parse_body(request.header("content-type"), request.body);
+    if (!document.ok()) return send_error(*responder, document.error());
+    answer(*responder, reply(document->root(), request));
+  };
 }
 
 void refuse_scale_out(http::HttpRequest, std::shared_ptr<http::Responder> responder) {
@@ -139,8 +151,11 @@ void ApiServer::add_routes() {
   add_route("POST", "/v1/completions", &ApiServer::completions);
   add_route("POST", "/v1/chat/completions", &ApiServer::chat);
   add_route("POST", "/v1/chat/completions/batch", &ApiServer::chat_batch);
-  add_route("POST", "/tokenize", &ApiServer::tokenize);
-  add_route("POST", "/detokenize", &ApiServer::detokenize);
+  const ServingConfig& config = config_;
+  add_route("POST", "/tokenize",
+            answering([&config](const JsonValue& body, const http::HttpRequest&) { return tokenize(body, config); }));
+  add_route("POST", "/detokenize",
+            answering([&config](const JsonValue& body, const http::HttpRequest&) { return detokenize(body, config); }));
   add_route("GET", "/v1/models", &ApiServer::models);
   add_route("GET", "/health", &ApiServer::health);
   add_route("GET", "/ping", &ApiServer::health);
@@ -153,13 +168,28 @@ void ApiServer::add_routes() {
 }
 
 void ApiServer::add_scale_out_routes() {
-  if (context_.options.scale_out) {
-    add_route("POST", "/inference/v1/generate", &ApiServer::generate);
-    add_route("POST", "/inference/v1/abort_requests", &ApiServer::abort_requests);
-  } else {
-    add_route("POST", "/inference/v1/generate", refuse_scale_out);
-    add_route("POST", "/inference/v1/abort_requests", refuse_scale_out);
+  if (!context_.options.scale_out) {
+    for (const char* path : {"/inference/v1/generate", "/inference/v1/abort_requests", "/v1/chat/completions/render",
+                             "/v1/completions/render", "/v1/chat/completions/derender", "/v1/completions/derender"}) {
+      add_route("POST", path, refuse_scale_out);
+    }
+    return;
   }
+  add_route("POST", "/inference/v1/generate", &ApiServer::generate);
+  add_route("POST", "/inference/v1/abort_requests", &ApiServer::abort_requests);
+  using Body = const JsonValue&;
+  using Request = const http::HttpRequest&;
+  const ServingConfig& config = config_;
+  add_route("POST", "/v1/chat/completions/render", answering([&config](Body body, Request request) {
+              return render_chat_request(body, read_headers(request), config);
+            }));
+  add_route("POST", "/v1/completions/render", answering([&config](Body body, Request request) {
+              return render_completion_request(body, read_headers(request), config);
+            }));
+  add_route("POST", "/v1/chat/completions/derender",
+            answering([&config](Body body, Request) { return derender_chat(body, config); }));
+  add_route("POST", "/v1/completions/derender",
+            answering([&config](Body body, Request) { return derender_completion(body, config); }));
   if (context_.options.tokens_only) add_route("POST", "/abort_requests", &ApiServer::abort_requests);
 }
 
@@ -260,18 +290,6 @@ void ApiServer::abort_requests(http::HttpRequest request, std::shared_ptr<http::
   if (!ids.ok()) return send_error(*responder, ids.error());
   context_.engine->abort_requests(std::move(*ids));
   responder->send({200, "", "", {}});
-}
-
-void ApiServer::tokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
-  const auto document = parse_body(request.header("content-type"), request.body);
-  if (!document.ok()) return send_error(*responder, document.error());
-  answer(*responder, unspool::tokenize(document->root(), config_));
-}
-
-void ApiServer::detokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
-  const auto document = parse_body(request.header("content-type"), request.body);
-  if (!document.ok()) return send_error(*responder, document.error());
-  answer(*responder, unspool::detokenize(document->root(), config_));
 }
 
 void ApiServer::models(http::HttpRequest, std::shared_ptr<http::Responder> responder) {

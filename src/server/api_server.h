@@ -44,8 +44,6 @@ class ApiServer {
   void answer_chat(const http::HttpRequest& request, std::shared_ptr<http::Responder> responder, bool batch);
   void generate(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void abort_requests(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
-  void tokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
-  void detokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void models(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void health(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void version(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
