@@ -52,6 +52,7 @@ struct OutputDelta {
 struct OutputRequest {
   JsonValue tools;  // the request's, null where there are none; need not outlive the call that takes it
   ToolChoice tool_choice = ToolChoice::kNone;
+  std::string function_name;        // the one that is named
   bool parallel_tool_calls = true;  // false: the first call alone
   bool enable_thinking = true;      // the template's variable: request, else server default, else true
 };
