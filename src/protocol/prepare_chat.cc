@@ -79,11 +79,11 @@ MaybeError check_request(const ChatRequest& request, const ServingConfig& config
 
 std::unique_ptr<const chat::OutputParser> output_parser(const ChatRequest& request, bool enable_thinking,
                                                         const ChatConfig& config) {
-  const bool reads_calls = config.parses_tools() && request.tools.choice != ToolChoice::kNone;
-  if (!reads_calls && !config.parses_reasoning()) return nullptr;
+  if (config.parsers == nullptr) return nullptr;
   chat::OutputRequest output;
   output.tools = request.chat.tools;
   output.tool_choice = request.tools.choice;
+  output.function_name = request.tools.function;
   output.parallel_tool_calls = request.tools.parallel;
   output.enable_thinking = enable_thinking;
   return config.parsers->for_request(output);

@@ -18,6 +18,8 @@ struct ChatOptions {
   bool trust_request_template = false;
   std::string response_role = "assistant";
   bool exclude_tools_when_none = false;
+  std::string tool_call_parser;  // empty: none, or without --enable-auto-tool-choice
+  std::string reasoning_parser;  // empty: none
 };
 
 // Errors stay with the reader.

@@ -75,15 +75,28 @@ void use_model_templates(const chat::TemplateFiles& files, ChatConfig& config) {
   }
 }
 
+Status load_parsers(const ChatOptions& options, const Tokenizer* tokenizer, ChatConfig& config) {
+  if (options.tool_call_parser.empty() && options.reasoning_parser.empty()) return {};
+  const auto token_id = [tokenizer](std::string_view text) -> std::optional<int32_t> {
+    const int32_t id = tokenizer == nullptr ? -1 : tokenizer->piece_to_id(text);
+    return id < 0 ? std::nullopt : std::optional<int32_t>(id);
+  };
+  UNSPOOL_ASSIGN(config.parsers,
+                 chat::OutputParsers::create(options.tool_call_parser, options.reasoning_parser, token_id));
+  return {};
+}
+
 }  // namespace
 
-Result<ChatConfig> load_chat_config(const ChatOptions& options, const std::string& directory) {
+Result<ChatConfig> load_chat_config(const ChatOptions& options, const std::string& directory,
+                                    const Tokenizer* tokenizer) {
   ChatConfig config;
   config.content_format = options.content_format;
   config.trust_request_template = options.trust_request_template;
   config.response_role = options.response_role;
   config.exclude_tools_when_none = options.exclude_tools_when_none;
   UNSPOOL_TRY(read_default_kwargs(options, config));
+  UNSPOOL_TRY(load_parsers(options, tokenizer, config));
   auto read = chat::read_template_files(directory);
   if (!read.ok()) {
     log_warning("Chat templates of the model: {}", read.error().message);

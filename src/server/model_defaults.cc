@@ -112,7 +112,8 @@ Result<ServingConfig> protocol_config(const ServeOptions& options, const ModelCo
                  load_generation_config(generation_config_directory(options), model.vocab_size));
   UNSPOOL_ASSIGN(LoadedTokenizer loaded, load_tokenizer(options));
   ServingConfig config;
-  UNSPOOL_ASSIGN(config.chat, load_chat_config(options.chat, loaded.tokenizer ? loaded.directory : options.model));
+  UNSPOOL_ASSIGN(config.chat, load_chat_config(options.chat, loaded.tokenizer ? loaded.directory : options.model,
+                                               loaded.tokenizer.get()));
   config.served_model_names = options.served_model_names;
   config.model_root = options.model;
   config.max_model_len = max_model_len;
