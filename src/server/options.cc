@@ -172,6 +172,7 @@ std::string replies_depend_on(const FlagValues& values) {
                            "seed", "tokenizer", "generation-config", "override-generation-config", "logprobs-mode"}) {
     out += fmt::format("{}={};", name, values.text(name));
   }
+  if (values.has("structured-outputs-config")) out += values.text("structured-outputs-config");
   return out;
 }
 
@@ -193,6 +194,7 @@ Result<ServeOptions> parse_serve_options(const std::vector<std::string>& words, 
   read_replies(reader, values, out);
   read_environment(environment, reader, out);
   out.control = read_control_options(reader, values, environment);
+  out.grammar = read_grammar_options(reader, values, environment);
   if (!reader.error().ok()) return reader.error().error();
   out.given = replies_depend_on(values);
   return out;

@@ -13,6 +13,7 @@
 #include "request/sampling_params.h"
 #include "server/control_options.h"
 #include "server/flag_parser.h"
+#include "server/grammar_options.h"
 #include "tensor/dtype.h"
 
 namespace unspool {
@@ -76,6 +77,7 @@ struct ServeOptions {
   bool skip_model_name_validation = false;
 
   ControlOptions control;
+  GrammarOptions grammar;
 
   std::vector<std::string> ignored_flags;  // given, without meaning here: to be logged
   std::string given;                       // flags and values that shape replies, for the fingerprint
