@@ -17,7 +17,8 @@ std::span<PositionLogprobs> StepSampler::prompt_rows(int i) {
   return std::span(prompt_rows_).subspan(outcomes_[i].first_prompt_row, outcomes_[i].num_prompt_rows);
 }
 
-void StepSampler::run(const StepPlan& plan, std::span<Sequence* const> sequences) {
+void StepSampler::run(const StepPlan& plan, std::span<Sequence* const> sequences,
+                      std::span<const std::span<const uint32_t>> masks) {
   list_tasks(plan, sequences);
   const int num_rows = static_cast<int>(row_offsets_.size());
   size_t first_task = 0;
@@ -31,7 +32,7 @@ void StepSampler::run(const StepPlan& plan, std::span<Sequence* const> sequences
       const Task& task = tasks_[first_task + static_cast<size_t>(index)];
       const auto offset = static_cast<size_t>((task.row - first) * stride);
       run_task(task, plan, *sequences[task.sequence],
-               logits.subspan(offset, static_cast<size_t>(executor_.vocab_size())), thread);
+               logits.subspan(offset, static_cast<size_t>(executor_.vocab_size())), masks[task.sequence], thread);
     });
     first_task = end_task;
     first += count;
@@ -79,7 +80,7 @@ void StepSampler::list_tasks(const StepPlan& plan, std::span<Sequence* const> se
 }
 
 void StepSampler::run_task(const Task& task, const StepPlan& plan, const Sequence& sequence,
-                           std::span<const float> logits, int thread) {
+                           std::span<const float> logits, std::span<const uint32_t> mask, int thread) {
   const Request& request = sequence.request;
   const auto& prompt = request.spec().prompt_token_ids;
   const int position = plan.sequences[task.sequence].start + row_offsets_[task.row];
@@ -96,7 +97,8 @@ void StepSampler::run_task(const Task& task, const StepPlan& plan, const Sequenc
                                        .prompt_token_ids = prompt,
                                        .output_token_ids = sequence.output_token_ids,
                                        .seed = request.seed_of(task.sample),
-                                       .position = position + 1},
+                                       .position = position + 1,
+                                       .allowed = mask},
                                       thread);
 }
 

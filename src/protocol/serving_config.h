@@ -52,7 +52,8 @@ struct ServingConfig {
 
   // --structured-outputs-config, and why there is no grammar engine (empty: there is one).
   bool disable_any_whitespace = false;
-  std::string no_structured_outputs = "Structured outputs are not supported yet.";
+  bool enforce_in_reasoning = false;  // a grammar binds from the first token, reasoning or not
+  std::string no_structured_outputs = "This server has no structured outputs.";
 
   // Limits that environment variables move.
   int64_t max_stop_strings = 4;

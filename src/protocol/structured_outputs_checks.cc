@@ -185,7 +185,8 @@ MaybeError check_constraint(const StructuredOutputsFields& f, const ServingConfi
 std::shared_ptr<const StructuredOutputs> to_structured_outputs(const StructuredOutputsFields& f,
                                                                const ServingConfig& config) {
   if (f.num_kinds() == 0) return nullptr;
-  return std::make_shared<StructuredOutputs>(StructuredOutputs{to_grammar(f, config), f.field, f.reasoning_ends});
+  return std::make_shared<StructuredOutputs>(StructuredOutputs{
+      to_grammar(f, config), f.field, config.enforce_in_reasoning ? std::vector<ReasoningEnd>() : f.reasoning_ends});
 }
 
 }  // namespace unspool

@@ -20,6 +20,8 @@ struct SampleTask {
   std::span<const int32_t> output_token_ids;  // drawn so far
   uint64_t seed = 0;                          // of this sample (request seed + sample index)
   int64_t position = 0;  // absolute position of the token to be drawn: prompt length + tokens drawn so far
+  std::span<const uint32_t> allowed =
+      {};  // a bit a token: those whose bit is clear count as -inf; empty: all are allowed
 };
 
 struct SampleResult {

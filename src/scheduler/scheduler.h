@@ -34,7 +34,9 @@ class Scheduler {
  public:
   Scheduler(SchedulerConfig config, KvCacheManager& kv_cache);
 
+  // One that is not `ready` keeps its place, and others are admitted meanwhile.
   void add(Sequence& sequence);
+  void set_ready(Sequence& sequence);
   // Samples 1.. of a request whose prompt is complete: they share its blocks, or wait where there is no place.
   void fork(Request& request);
   // The sequence is finished, aborted or failed: its blocks go back. During a step it leaves the step too.
@@ -101,6 +103,7 @@ class Scheduler {
   std::set<Sequence*, InOrder> waiting_;
   std::vector<Sequence*> outgrown_;
   int num_queued_ = 0;
+  int num_unready_ = 0;
   int64_t num_queued_tokens_ = 0;
   Counters counters_;
   PauseState pause_ = PauseState::kUnpaused;

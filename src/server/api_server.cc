@@ -261,8 +261,12 @@ void ApiServer::log_request(const PreparedRequest& prepared) const {
 }
 
 // A full queue is a 503 even for a stream, and so are weights that were discarded: then the head has to wait for the
-// engine's word.
-bool ApiServer::may_be_refused(const ControlStatus& status) const {
+// engine's word. A bad structural tag is refused when a request is read, as far as clients can see.
+bool ApiServer::may_be_refused(const PreparedRequest& prepared, const ControlStatus& status) const {
+  const StructuredOutputs* constraint = prepared.prompts.front().params.structured_outputs.get();
+  if (constraint != nullptr && constraint->grammar.kind == GrammarKind::kStructuralTag && !constraint->field.empty()) {
+    return true;
+  }
   const bool asleep = status.weights_asleep || status.kv_cache_asleep;
   return context_.options.max_num_queued_reqs > 0 || context_.options.max_num_queued_tokens > 0 ||
          (status.weights_discarded && !asleep);
@@ -274,14 +278,15 @@ void ApiServer::run(ApiResult<PreparedRequest> prepared, std::shared_ptr<http::R
   if (const auto error = check_engine(*prepared)) return send_error(*responder, *error);
   if (context_.options.log_requests) log_request(*prepared);
   const bool stream = prepared->stream;
-  auto active = std::make_shared<ActiveRequest>(std::move(*prepared), std::move(responder), *context_.engine, workers_);
   const ControlStatus status = context_.engine->control().status();
+  const bool may_wait = may_be_refused(*prepared, status);
+  auto active = std::make_shared<ActiveRequest>(std::move(*prepared), std::move(responder), *context_.engine, workers_);
   active->set_weight_version(status.weight_version);
   if (context_.options.track_server_load) {
     ++server_load_;
     active->on_end([this] { --server_load_; });
   }
-  active->start(may_be_refused(status));
+  active->start(may_wait);
   if (stream && keep_alive && keep_alive_) keep_alive_->watch(active);
 }
 

@@ -54,7 +54,7 @@ class ApiServer {
   // The common way of a request that generates.
   void run(ApiResult<PreparedRequest> prepared, std::shared_ptr<http::Responder> responder, bool keep_alive);
   MaybeError check_engine(const PreparedRequest& prepared) const;
-  bool may_be_refused(const ControlStatus& status) const;
+  bool may_be_refused(const PreparedRequest& prepared, const ControlStatus& status) const;
   void log_request(const PreparedRequest& prepared) const;
 
   ServingContext& context_;

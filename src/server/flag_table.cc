@@ -196,7 +196,8 @@ constexpr FlagSpec kChat[] = {
     {"reasoning-parser", kText, "", "how the model marks its reasoning: qwen3 or deepseek_r1"},
     {"reasoning-parser-plugin", kText, "", "reasoning", kRefused},
     {"reasoning-config", kJson, "", "reasoning", kRefused},
-    {"structured-outputs-config", kJson, "{}", "structured outputs", kRefused, "{}"},
+    {"structured-outputs-config", kJson, "{}",
+     "`backend` (auto or xgrammar), `disable_any_whitespace` (JSON without whitespace; backend xgrammar)"},
 };
 
 constexpr FlagSpec kTraining[] = {

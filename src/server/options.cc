@@ -173,6 +173,7 @@ std::string replies_depend_on(const FlagValues& values) {
                            "chat-template", "chat-template-content-format", "default-chat-template-kwargs"}) {
     out += fmt::format("{}={};", name, values.text(name));
   }
+  if (values.has("structured-outputs-config")) out += values.text("structured-outputs-config");
   return out;
 }
 
@@ -195,6 +196,7 @@ Result<ServeOptions> parse_serve_options(const std::vector<std::string>& words, 
   read_environment(environment, reader, out);
   out.chat = read_chat_options(reader, values);
   out.control = read_control_options(reader, values, environment);
+  out.grammar = read_grammar_options(reader, values, environment);
   if (!reader.error().ok()) return reader.error().error();
   out.given = replies_depend_on(values);
   return out;

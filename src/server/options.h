@@ -14,6 +14,7 @@
 #include "server/chat_options.h"
 #include "server/control_options.h"
 #include "server/flag_parser.h"
+#include "server/grammar_options.h"
 #include "tensor/dtype.h"
 
 namespace unspool {
@@ -78,6 +79,7 @@ struct ServeOptions {
 
   ChatOptions chat;
   ControlOptions control;
+  GrammarOptions grammar;
 
   std::vector<std::string> ignored_flags;  // given, without meaning here: to be logged
   std::string given;                       // flags and values that shape replies, for the fingerprint

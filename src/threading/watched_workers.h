@@ -1,0 +1,39 @@
+// Threads for calls into code that may never return and cannot be stopped. Work that takes longer than it may is given
+// up: its thread is left behind, at the lowest priority, and another takes its place.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+
+namespace unspool {
+
+class WatchedWorkers {
+ public:
+  enum class Outcome {
+    kDone,
+    kGivenUp,  // after its limit: the work may still be at it, so what it touches must be its own
+    kRefused,  // as many threads as may be are left behind already
+  };
+  // Called once, on a thread of the workers; must not throw.
+  using Callback = std::function<void(Outcome)>;
+
+  WatchedWorkers(int threads, int most_left_behind);
+  // Drops what is queued, without a call, and waits for what runs, within its limits.
+  ~WatchedWorkers();
+  WatchedWorkers(const WatchedWorkers&) = delete;
+  WatchedWorkers& operator=(const WatchedWorkers&) = delete;
+
+  // From any thread; returns at once. The limit is one of processor time: a machine that stands still takes none of it.
+  // `work` must not throw and owns whatever it uses.
+  void post(double limit_s, std::function<void()> work, Callback callback);
+
+  int num_left_behind() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+  std::thread watcher_;
+};
+
+}  // namespace unspool
