@@ -199,7 +199,7 @@ class Fixture {
 
   static std::vector<std::string> markers(const ServerSetup& setup) {
     std::vector<std::string> markers;
-    if (setup.parser == "llama3_json") markers.emplace_back("<|python_tag|>");
+    if (setup.parser.starts_with("llama")) markers.emplace_back("<|python_tag|>");
     if (setup.parser == "mistral") markers.emplace_back("[TOOL_CALLS]");
     if (setup.has_args) markers.emplace_back("[ARGS]");
     if (setup.with_ids) markers.insert(markers.end(), {"<think>", "</think>", "<tool_call>", "</tool_call>"});
