@@ -206,8 +206,11 @@ void Scheduler::fill_plan() {
     if (sequence->num_scheduled_tokens == 0) continue;
     scheduled_.push_back(sequence);
     const BlockTable& table = sequence->blocks;
-    plan_.blocks_to_zero.insert(plan_.blocks_to_zero.end(), table.blocks.begin() + table.first_new, table.blocks.end());
     if (table.copy_from != kNoBlock) plan_.blocks_to_copy.emplace_back(table.copy_from, table.blocks[table.first_new]);
+    // What this step writes whole, or copies, needs no zeros below.
+    const int filled = (sequence->num_computed_tokens + sequence->num_scheduled_tokens) / kv_cache_.block_size();
+    const int first = std::max(filled, table.first_new + (table.copy_from != kNoBlock ? 1 : 0));
+    for (int i = first; i < static_cast<int>(table.blocks.size()); ++i) plan_.blocks_to_zero.push_back(table.blocks[i]);
   }
   plan_.sequences.resize(scheduled_.size());  // keeps the capacity of what stays
   for (size_t i = 0; i < scheduled_.size(); ++i) fill(plan_.sequences[i], *scheduled_[i]);

@@ -20,10 +20,9 @@ struct ScheduledSequence {
 };
 
 struct StepPlan {
-  std::vector<int32_t>
-      blocks_to_zero;  // handed out in this step: zeroed before anything is written (numerics.md, section 3)
-  std::vector<std::pair<int32_t, int32_t>>
-      blocks_to_copy;  // (from, to), after zeroing: the partial block of forked samples
+  // Handed out in this step, and not written whole in it: zeroed before anything is written (numerics.md, section 3).
+  std::vector<int32_t> blocks_to_zero;
+  std::vector<std::pair<int32_t, int32_t>> blocks_to_copy;  // (from, to): the partial block of forked samples
   std::vector<ScheduledSequence> sequences;
 
   int num_tokens() const {

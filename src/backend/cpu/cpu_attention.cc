@@ -2,6 +2,7 @@
 // Rows of several sequences share an item where their block tables begin alike, so that the keys and values of a common
 // prefix are read once for all of them.
 #include <algorithm>
+#include <limits>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/kv_storage.h"
@@ -18,6 +19,8 @@ constexpr int kItemRows = 48;
 // Where that makes fewer items than two a thread, one of which may be left alone at the end, items are halved: down to
 // two register tiles, below which a read of K and V is no longer paid for by the products.
 constexpr int kFewestItemRows = 12, kItemsAThread = 2;
+// Where even that is too few, the keys of an item are shared out as well, in as many parts.
+constexpr int64_t kPartsAThread = 6;
 
 // What AttentionItem::scratch must hold; the kernel carves the same pieces.
 int64_t attention_scratch_floats(int64_t rows, int64_t head_dim) {
@@ -77,7 +80,29 @@ struct Split {
   }
 };
 
+void reserve_floats(Buffer& buffer, int64_t floats) {
+  const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
+  if (buffer.size_bytes() >= bytes) return;
+  auto larger = Buffer::allocate(bytes);
+  UNSPOOL_CHECK(larger.ok(), "{} bytes of attention scratch", bytes);
+  buffer = std::move(*larger);
+}
+
+// Blocks of an item's keys.
+struct Part {
+  int64_t item, first, end;
+};
+
 }  // namespace
+
+struct CpuBackend::AttentionCall {
+  const AttentionArgs& args;
+  KvStorage& storage;
+  MatmulPrecision precision;
+  float* y;
+  Split split = {};
+  int64_t most_blocks = 0;  // of the cache, that a sequence has
+};
 
 void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
   const KvCacheShape& shape = cache.shape();
@@ -117,15 +142,51 @@ void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
 
 void CpuBackend::reserve_attention_scratch(int64_t floats, int64_t runs, int64_t pointers) {
   for (auto& scratch : scratch_) {
-    const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
-    if (scratch.floats.size_bytes() < bytes) {
-      auto buffer = Buffer::allocate(bytes);
-      UNSPOOL_CHECK(buffer.ok(), "{} bytes of attention scratch", bytes);
-      scratch.floats = std::move(*buffer);
-    }
+    reserve_floats(scratch.floats, floats);
     scratch.runs.resize(std::max(scratch.runs.size(), static_cast<size_t>(runs)));
     scratch.pointers.resize(std::max(scratch.pointers.size(), static_cast<size_t>(pointers)));
   }
+}
+
+// The item `index` of a split, with the cache blocks of the keys [first_key, end_key) alone (shared ones are found
+// through the first run).
+AttentionItem CpuBackend::attention_item(const AttentionCall& call, int64_t index, int thread, int64_t first_key,
+                                         int64_t end_key) {
+  const AttentionArgs& args = call.args;
+  const KvCacheShape& shape = call.storage.shape();
+  const Group& item = call.split.groups[static_cast<size_t>(index / shape.kv_heads)];
+  const int group = args.heads / static_cast<int>(shape.kv_heads);
+  const int64_t kv_head = index % shape.kv_heads, dim = shape.head_dim, column = kv_head * group * dim;
+  const int64_t q_stride = (args.heads + 2 * shape.kv_heads) * dim, y_stride = args.heads * dim;
+  Scratch& scratch = scratch_[static_cast<size_t>(thread)];
+  for (int i = 0; i < item.num_runs; ++i) {
+    const Run& run = call.split.runs[static_cast<size_t>(item.first_run + i)];
+    const AttentionSequence& s = args.sequences[static_cast<size_t>(run.sequence)];
+    const void** pointers = scratch.pointers.data() + i * call.most_blocks;
+    const int64_t end = std::min<int64_t>(s.first_position + run.first_token + run.tokens, end_key);
+    const int64_t row = s.first_row + run.first_token;
+    for (int64_t b = (i == 0 ? first_key : int64_t{item.shared_blocks} * kKeyBlock) / shape.block_size;
+         b * shape.block_size < end; ++b)
+      pointers[b] = call.storage.head(s.block_table[static_cast<size_t>(b)], args.layer, kv_head);
+    scratch.runs[static_cast<size_t>(i)] = {.q = args.qkv + row * q_stride + column,
+                                            .out = call.y + row * y_stride + column,
+                                            .tokens = run.tokens,
+                                            .first_position = s.first_position + run.first_token,
+                                            .blocks = pointers};
+  }
+  return {.runs = scratch.runs.data(),
+          .num_runs = item.num_runs,
+          .shared_blocks = item.shared_blocks,
+          .q_stride = q_stride,
+          .out_stride = y_stride,
+          .group = group,
+          .v_offset_bytes = call.storage.v_offset_bytes(),
+          .block_size = static_cast<int>(shape.block_size),
+          .head_dim = static_cast<int>(dim),
+          .scale = 1.0f / __builtin_sqrtf(static_cast<float>(dim)),
+          .stored = call.storage.stored(),
+          .split_inputs = call.precision == MatmulPrecision::kBf16x2,
+          .scratch = scratch.floats.as<float>()};
 }
 
 void CpuBackend::attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) {
@@ -134,53 +195,64 @@ void CpuBackend::attention(const AttentionArgs& args, KvCache& cache, MatmulPrec
   rotate_and_store(args, storage);
 
   const int group = args.heads / static_cast<int>(shape.kv_heads);
-  Split split;
+  const int64_t wanted_items = int64_t{kItemsAThread} * pool_.size();
+  AttentionCall call{args, storage, precision, y};
+  int64_t items = 0;
   for (int rows = kItemRows;; rows /= 2) {
-    split.make(args.sequences, shape.block_size, std::max(1, rows / group));
-    const auto items = static_cast<int64_t>(split.groups.size()) * shape.kv_heads;
-    if (items >= int64_t{kItemsAThread} * pool_.size() || rows / 2 < kFewestItemRows) break;
+    call.split.make(args.sequences, shape.block_size, std::max(1, rows / group));
+    items = static_cast<int64_t>(call.split.groups.size()) * shape.kv_heads;
+    if (items >= wanted_items || rows / 2 < kFewestItemRows) break;
   }
-  int64_t blocks = 0, most_runs = 0;
-  for (const auto& s : args.sequences) blocks = std::max(blocks, static_cast<int64_t>(s.block_table.size()));
-  for (const auto& g : split.groups) most_runs = std::max<int64_t>(most_runs, g.num_runs);
+  int64_t most_runs = 0, most_keys = 0;
+  for (const auto& s : args.sequences) {
+    call.most_blocks = std::max(call.most_blocks, static_cast<int64_t>(s.block_table.size()));
+    most_keys = std::max<int64_t>(most_keys, s.first_position + s.tokens);
+  }
+  for (const auto& g : call.split.groups) most_runs = std::max<int64_t>(most_runs, g.num_runs);
   reserve_attention_scratch(attention_scratch_floats(std::max(kItemRows, group), shape.head_dim), most_runs,
-                            most_runs * blocks);
+                            most_runs * call.most_blocks);
 
-  const int64_t dim = shape.head_dim, q_stride = (args.heads + 2 * shape.kv_heads) * dim, y_stride = args.heads * dim;
-  const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dim));
-  pool_.parallel_for(static_cast<int64_t>(split.groups.size()) * shape.kv_heads, [&](int64_t index, int thread) {
-    const Group& item = split.groups[static_cast<size_t>(index / shape.kv_heads)];
-    const int64_t kv_head = index % shape.kv_heads, column = kv_head * group * dim;
-    Scratch& scratch = scratch_[static_cast<size_t>(thread)];
-    for (int i = 0; i < item.num_runs; ++i) {
-      const Run& run = split.runs[static_cast<size_t>(item.first_run + i)];
-      const AttentionSequence& s = args.sequences[static_cast<size_t>(run.sequence)];
-      const void** pointers = scratch.pointers.data() + i * blocks;
-      const int64_t end = s.first_position + run.first_token + run.tokens, row = s.first_row + run.first_token;
-      // Shared blocks are found through the first run.
-      for (int64_t b = i == 0 ? 0 : int64_t{item.shared_blocks} * kKeyBlock / shape.block_size;
-           b * shape.block_size < end; ++b)
-        pointers[b] = storage.head(s.block_table[static_cast<size_t>(b)], args.layer, static_cast<int64_t>(kv_head));
-      scratch.runs[static_cast<size_t>(i)] = {.q = args.qkv + row * q_stride + column,
-                                              .out = y + row * y_stride + column,
-                                              .tokens = run.tokens,
-                                              .first_position = s.first_position + run.first_token,
-                                              .blocks = pointers};
-    }
-    kernels_.attention({.runs = scratch.runs.data(),
-                        .num_runs = item.num_runs,
-                        .shared_blocks = item.shared_blocks,
-                        .q_stride = q_stride,
-                        .out_stride = y_stride,
-                        .group = group,
-                        .v_offset_bytes = storage.v_offset_bytes(),
-                        .block_size = static_cast<int>(shape.block_size),
-                        .head_dim = static_cast<int>(dim),
-                        .scale = scale,
-                        .stored = storage.stored(),
-                        .split_inputs = precision == MatmulPrecision::kBf16x2,
-                        .scratch = scratch.floats.as<float>()});
+  if (items < wanted_items && most_runs == 1 && most_keys > kKeyBlock) return attention_by_parts(call, items);
+  pool_.parallel_for(items, [&](int64_t index, int thread) {
+    kernels_.attention(attention_item(call, index, thread, 0, std::numeric_limits<int64_t>::max()));
   });
+}
+
+// Few sequences of one token: the keys of each are shared out too.
+void CpuBackend::attention_by_parts(const AttentionCall& call, int64_t items) {
+  const auto kv_heads = call.storage.shape().kv_heads;
+  const int64_t pieces = (kPartsAThread * pool_.size() + items - 1) / items;
+  std::vector<Part> parts;
+  std::vector<AttentionParts> whole(static_cast<size_t>(items));
+  int64_t floats = 0;
+  for (int64_t index = 0; index < items; ++index) {
+    const Run& run = call.split.runs[static_cast<size_t>(index / kv_heads)];
+    const int64_t keys =
+        call.args.sequences[static_cast<size_t>(run.sequence)].first_position + run.first_token + run.tokens;
+    const int64_t blocks = (keys + kKeyBlock - 1) / kKeyBlock, length = (blocks + pieces - 1) / pieces;
+    const int64_t rows = int64_t{run.tokens} * call.args.heads / kv_heads;
+    const int64_t stride = 2 * round_up_to_panel(rows) + rows * round_up_to_panel(call.storage.shape().head_dim);
+    whole[static_cast<size_t>(index)] = {.floats = nullptr, .stride = stride, .first = 0, .end = blocks};
+    for (int64_t first = 0; first < blocks; first += length)
+      parts.push_back({index, first, std::min(blocks, first + length)});
+    floats += blocks * stride;
+  }
+  reserve_floats(parts_, floats);
+  float* next = parts_.as<float>();
+  for (AttentionParts& of : whole) {
+    of.floats = next;
+    next += of.end * of.stride;
+  }
+  pool_.parallel_for(static_cast<int64_t>(parts.size()), [&](int64_t i, int thread) {
+    const Part& part = parts[static_cast<size_t>(i)];
+    const AttentionParts& of = whole[static_cast<size_t>(part.item)];
+    kernels_.attention_parts(attention_item(call, part.item, thread, part.first * kKeyBlock, part.end * kKeyBlock),
+                             {.floats = of.floats, .stride = of.stride, .first = part.first, .end = part.end});
+  });
+  // A few hundred products each: not worth waking anyone for.
+  const FloatModeGuard mode;
+  for (int64_t index = 0; index < items; ++index)
+    kernels_.merge_parts(attention_item(call, index, 0, 0, 0), whole[static_cast<size_t>(index)]);
 }
 
 }  // namespace unspool::cpu

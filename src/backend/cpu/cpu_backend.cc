@@ -31,6 +31,7 @@ constexpr size_t kWritesAPiece = 4096;
 struct CpuBackend::Tile {
   int64_t row, rows;
   int64_t panel, panels;
+  int64_t next_panel;  // of the tile that this thread will probably take next, or -1: the same, or none
   int64_t column() const { return panel * kPanel; }
   int64_t columns(int64_t all) const { return std::min(panels * kPanel, all - column()); }
 };
@@ -133,8 +134,11 @@ void CpuBackend::for_tiles(int64_t rows, int64_t panels, F&& f) {
   const int64_t runs = (panels + run - 1) / run;
   pool_.parallel_for(runs * row_tiles, [&](int64_t i, int) {
     const int64_t row = i % row_tiles * kTileRows, end = std::min(panels, (i / row_tiles + 1) * run);
+    // Threads that take tiles by turns, each as fast as the others, come to this one next.
+    const int64_t next = (i + pool_.size()) / row_tiles;
+    const int64_t next_panel = next == i / row_tiles || next >= runs ? -1 : next * run;
     for (int64_t panel = i / row_tiles * run; panel < end; panel += width)
-      f(Tile{row, std::min(kTileRows, rows - row), panel, std::min(width, end - panel)});
+      f(Tile{row, std::min(kTileRows, rows - row), panel, std::min(width, end - panel), next_panel});
   });
 }
 
@@ -166,8 +170,8 @@ void CpuBackend::rms_norm(const float* x, int64_t rows, std::span<const float> w
   });
 }
 
-void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out,
-                              float* low) const {
+void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low,
+                              const void* ahead) const {
   const void* panels[kTilePanels];
   for (int64_t p = 0; p < tile.panels; ++p) panels[p] = w.panel(tile.panel + p);
   ProductArgs args{.a = x.row(tile.row),
@@ -178,6 +182,7 @@ void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const
                    .steps = w.steps(),
                    .steps_per_chunk = w.steps(),
                    .next_bytes = (tile.panels - 1) * w.panel_bytes(),
+                   .ahead = x.split() ? nullptr : ahead,
                    .panels = static_cast<int>(tile.panels),
                    .c = out,
                    .c_stride = kTileStride};
@@ -185,6 +190,7 @@ void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const
   product(args);
   if (!x.split()) return;
   args.a = x.low_row(tile.row);
+  args.ahead = ahead;
   args.c = low;
   product(args);
   for (int64_t i = 0; i < tile.rows * kTileStride; ++i) out[i] += low[i];
@@ -199,7 +205,7 @@ void CpuBackend::linear(const ProductInput& x, const Matrix& w, const float* bia
   for_tiles(input.rows(), matrix.panels(), [&](const Tile& tile) {
     alignas(64) float out[kTileRows * kTileStride];
     alignas(64) float low[kTileRows * kTileStride];
-    tile_product(input, matrix, tile, out, low);
+    tile_product(input, matrix, tile, out, low, matrix.panel_or_null(tile.next_panel));
     kernels_.epilogue({.tile = out,
                        .tile_stride = kTileStride,
                        .rows = tile.rows,
@@ -224,8 +230,8 @@ void CpuBackend::gated_silu(const ProductInput& x, const Matrix& gate, const Mat
     alignas(64) float g[kTileRows * kTileStride];
     alignas(64) float u[kTileRows * kTileStride];
     alignas(64) float low[kTileRows * kTileStride];
-    tile_product(input, gates, tile, g, low);
-    tile_product(input, ups, tile, u, low);
+    tile_product(input, gates, tile, g, low, ups.panel(tile.panel));
+    tile_product(input, ups, tile, u, low, gates.panel_or_null(tile.next_panel));
     const int64_t column = tile.column(), columns = tile.columns(gates.rows());
     for (int64_t r = 0; r < tile.rows; ++r) {
       float* row = g + r * kTileStride;

@@ -51,8 +51,13 @@ class CpuBackend final : public Backend {
   void for_rows(int64_t rows, F&& f);
   template <class F>
   void for_tiles(int64_t rows, int64_t panels, F&& f);
-  void tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low) const;
+  void tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low,
+                    const void* ahead) const;
   void rotate_and_store(const AttentionArgs& args, KvStorage& cache);
+  struct AttentionCall;
+  AttentionItem attention_item(const AttentionCall& call, int64_t index, int thread, int64_t first_key,
+                               int64_t end_key);
+  void attention_by_parts(const AttentionCall& call, int64_t items);
   void reserve_attention_scratch(int64_t floats, int64_t runs, int64_t pointers);
 
   ThreadPool& pool_;
@@ -63,6 +68,7 @@ class CpuBackend final : public Backend {
     std::vector<const void*> pointers;
   };
   std::vector<Scratch> scratch_;  // one a thread
+  Buffer parts_;                  // of attention whose keys are shared out
 };
 
 // Rows a task of row-by-row work takes: enough to be worth a trip to the shared counter.

@@ -81,6 +81,7 @@ bool bf16_product_follows_contract(const KernelTable& table) {
                                                         .steps = kSteps,
                                                         .steps_per_chunk = kSteps,
                                                         .next_bytes = 0,
+                                                        .ahead = nullptr,
                                                         .panels = 1,
                                                         .c = c,
                                                         .c_stride = kPanel});

@@ -33,6 +33,9 @@ struct ProductArgs {
   int64_t steps_per_chunk;  // every chunk but the last has this many
   // Where the reads go on after a chunk of panel j, seen from its end: what is prefetched towards the end of the chunk.
   int64_t next_bytes;
+  // As many bytes of weights as these, which are wanted next and may be in memory; or null. Where there are more rows
+  // than a register tile has, they are prefetched beside the products.
+  const void* ahead;
   int panels;
   float* c;
   int64_t c_stride;  // in floats
@@ -78,6 +81,13 @@ struct AttentionItem {
   float* scratch;     // attention_scratch_floats() floats, 64-byte aligned
 };
 
+// Blocks of kKeyBlock keys of an item with one run, computed on their own and merged later.
+struct AttentionParts {
+  float* floats;   // of the item's block 0, 64-byte aligned
+  int64_t stride;  // between blocks, in floats: a multiple of 16, 2 * (rows, rounded up to 16) + rows * padded_dim
+  int64_t first, end;
+};
+
 struct KernelTable {
   const char* name;
   int max_rows;    // rows of the register tile
@@ -101,6 +111,9 @@ struct KernelTable {
   // which is on a boundary of 64 bytes (of 32, as f16). What is stored alike keeps its bits.
   void (*pack[3][3])(const void* rows, int64_t columns, void* panel);
   void (*attention)(const AttentionItem& item);
+  // The same in two halves, with the same bits: blocks of keys, which any thread takes, then all of them from the left.
+  void (*attention_parts)(const AttentionItem& item, const AttentionParts& parts);
+  void (*merge_parts)(const AttentionItem& item, const AttentionParts& parts);
 
   // The processor's limits, for benchmarks: what comes of it is added to out [16], so that no work is left out.
   // Products from registers, `rounds` times a fixed number; returns the operations done.

@@ -29,6 +29,7 @@ class PackedMatrix final : public Matrix {
   int64_t panel_bytes() const { return panel_bytes_; }
   int64_t panels() const { return (rows_ + kPanel - 1) / kPanel; }
   const void* panel(int64_t index) const { return buffer_.as<unsigned char>() + index * panel_bytes_; }
+  const void* panel_or_null(int64_t index) const { return index < 0 ? nullptr : panel(index); }
 
   // Rows [first, last) of `source`, whose row 0 is this matrix's row `first_row`: one call a panel may run beside
   // others of other panels.

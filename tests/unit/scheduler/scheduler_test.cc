@@ -72,12 +72,13 @@ TEST_F(SchedulerTest, PlansRowsOfTheLastTokenAndOfPromptLogprobs) {
   scheduler_->add(requests_.back().sequence(0));
   const auto* plan = &scheduler_->plan_step(0.0);
   EXPECT_EQ(plan->sequences[0].logits_rows, Counts({0, 1, 2, 3}));
-  EXPECT_EQ(plan->blocks_to_zero.size(), 1u);
+  EXPECT_EQ(plan->blocks_to_zero.size(), 0u);  // written whole
   for (int i = 0; i < 4; ++i) requests_.back().add_prompt_row({});
   commit();
   plan = &scheduler_->plan_step(0.0);
   EXPECT_EQ(plan->sequences[0].start, 4);
   EXPECT_EQ(plan->sequences[0].token_ids, std::vector<int32_t>({5, 6}));
+  EXPECT_EQ(plan->blocks_to_zero, std::vector<int32_t>({plan->sequences[0].block_table[1]}));
   EXPECT_EQ(plan->sequences[0].logits_rows, Counts({0, 1}));
   commit();
 }
@@ -135,7 +136,7 @@ TEST_F(SchedulerTest, SamplesBeyondTheLimitWait) {
   const auto& plan = scheduler_->plan_step(0.0);
   ASSERT_EQ(plan.sequences.size(), 3u);
   EXPECT_EQ(plan.blocks_to_copy.size(), 2u);  // the last of three writes the shared block in place
-  EXPECT_EQ(plan.blocks_to_zero.size(), 2u);
+  EXPECT_EQ(plan.blocks_to_zero.size(), 0u);  // copied whole
   commit();
   scheduler_->remove(request.sequence(0));
   EXPECT_EQ(step(), Counts({1, 1, 3}));  // a whole block is a hit; two prompt tokens and the output are computed

@@ -172,7 +172,14 @@ struct AttentionRows {
   int64_t length;             // keys that the last of them sees
 };
 
-// Takes the rows through the keys [start, start + kKeyBlock) that they see.
+// Keys of the block at `start` that row rows.first + r sees: none, where they all come after it.
+static inline int visible_keys(const AttentionItem& item, const AttentionRows& rows, int64_t r, int64_t start) {
+  const int64_t keys = rows.length - start < kKeyBlock ? rows.length - start : kKeyBlock;
+  const int64_t limit = rows.first_position + r / item.group + 1 - start;
+  return static_cast<int>(limit < 0 ? 0 : limit < keys ? limit : keys);
+}
+
+// block_max, block_mass and sum of the rows over the keys [start, start + kKeyBlock) that they see.
 template <class Kind, bool kPairs>
 static void attend_block(const AttentionItem& item, const AttentionScratch& s, int64_t all_rows,
                          const AttentionRows& rows, int64_t start) {
@@ -184,10 +191,6 @@ static void attend_block(const AttentionItem& item, const AttentionScratch& s, i
   const bool split = kPairs && item.split_inputs;       // float keys and values take the inputs whole
   const int keys = static_cast<int>(rows.length - start < kKeyBlock ? rows.length - start : kKeyBlock);
   const int tiles = (keys + 15) / 16;
-  const auto visible = [&](int64_t r) {  // keys of this block that row rows.first + r sees
-    const int64_t limit = rows.first_position + r / item.group + 1 - start;
-    return static_cast<int>(limit < 0 ? 0 : limit < keys ? limit : keys);
-  };
 
   const void* b[kKeyBlock / 8 * 32];  // at most 16 cache blocks by 32 panels of V (head_dim up to 512)
   const bool gathered = item.block_size < 16;
@@ -206,6 +209,7 @@ static void attend_block(const AttentionItem& item, const AttentionScratch& s, i
                        .steps = q_steps,
                        .steps_per_chunk = q_steps,
                        .next_bytes = 0,
+                       .ahead = nullptr,
                        .panels = tiles,
                        .c = s.scores + rows.first * kKeyBlock,
                        .c_stride = kKeyBlock},
@@ -214,7 +218,7 @@ static void attend_block(const AttentionItem& item, const AttentionScratch& s, i
   for (int64_t r = 0; r < rows.count; ++r) {
     const int64_t row = rows.first + r;
     float* scores = s.scores + row * kKeyBlock;
-    softmax_block(scores, visible(r), tiles, item.scale, &s.block_max[row], &s.block_mass[row]);
+    softmax_block(scores, visible_keys(item, rows, r, start), tiles, item.scale, &s.block_max[row], &s.block_mass[row]);
     for (int j = 16 * tiles; j < kKeyBlock; ++j) scores[j] = 0.0f;
     put_row<kPairs>(scores, kKeyBlock, split, s.p, row, all_rows);
   }
@@ -232,47 +236,49 @@ static void attend_block(const AttentionItem& item, const AttentionScratch& s, i
                        .steps = (keys + kKeysAStep - 1) / kKeysAStep,
                        .steps_per_chunk = item.block_size / kKeysAStep,
                        .next_bytes = 0,
+                       .ahead = nullptr,
                        .panels = panels,
                        .c = s.sum + rows.first * dim,
                        .c_stride = dim},
                       split, all_rows * kPStride, s.second, dim);
-
-  int64_t blind = 0;  // the first rows, which see none of it
-  while (visible(blind) == 0) ++blind;
-  merge_rows(s, rows.first + blind, rows.count - blind, dim);
 }
 
-template <class Kind, bool kPairs>
-static void attend(const AttentionItem& item) {
-  const int64_t dim = round_up_16(item.head_dim);
+// Adds the block at `start` to what the rows have of the blocks before it.
+static inline void merge_block(const AttentionItem& item, const AttentionScratch& s, const AttentionRows& rows,
+                               int64_t start) {
+  int64_t blind = 0;  // the first rows, which see none of it
+  while (visible_keys(item, rows, blind, start) == 0) ++blind;
+  merge_rows(s, rows.first + blind, rows.count - blind, round_up_16(item.head_dim));
+}
+
+static inline int64_t rows_of(const AttentionItem& item) {
   int64_t rows = 0;
   for (int i = 0; i < item.num_runs; ++i) rows += static_cast<int64_t>(item.runs[i].tokens) * item.group;
-  const AttentionScratch s = carve(item, rows);
+  return rows;
+}
 
+static inline AttentionRows own_rows(const AttentionItem& item, const AttentionRun& run, int64_t first) {
+  return {first, static_cast<int64_t>(run.tokens) * item.group, run.first_position, run.blocks,
+          static_cast<int64_t>(run.first_position) + run.tokens};
+}
+
+template <bool kPairs>
+static void put_queries(const AttentionItem& item, const AttentionScratch& s, int64_t rows) {
   int64_t row = 0;
   for (int i = 0; i < item.num_runs; ++i)
     for (int t = 0; t < item.runs[i].tokens; ++t)
       for (int g = 0; g < item.group; ++g)
         put_row<kPairs>(item.runs[i].q + t * item.q_stride + g * item.head_dim, item.head_dim,
                         kPairs && item.split_inputs, s.q, row++, rows);
+}
+
+static void put_nothing(const AttentionScratch& s, int64_t rows, int64_t dim) {
   for (int64_t i = 0; i < rows * dim; ++i) s.total[i] = 0.0f;
   for (int64_t r = 0; r < rows; ++r) s.max[r] = -__builtin_inff(), s.mass[r] = 0.0f;
+}
 
-  const int64_t shared = static_cast<int64_t>(item.shared_blocks) * kKeyBlock;
-  // Every row sees these blocks whole: `shared` is a position that does.
-  for (int64_t start = 0; start < shared; start += kKeyBlock)
-    attend_block<Kind, kPairs>(item, s, rows, {0, rows, shared, item.runs[0].blocks, shared}, start);
-  row = 0;
-  for (int i = 0; i < item.num_runs; ++i) {
-    const AttentionRun& run = item.runs[i];
-    const AttentionRows own{row, static_cast<int64_t>(run.tokens) * item.group, run.first_position, run.blocks,
-                            static_cast<int64_t>(run.first_position) + run.tokens};
-    for (int64_t start = shared; start < own.length; start += kKeyBlock)
-      attend_block<Kind, kPairs>(item, s, rows, own, start);
-    row += own.count;
-  }
-
-  row = 0;
+static void put_outputs(const AttentionItem& item, const AttentionScratch& s, int64_t dim) {
+  int64_t row = 0;
   for (int i = 0; i < item.num_runs; ++i)
     for (int64_t r = 0; r < static_cast<int64_t>(item.runs[i].tokens) * item.group; ++r, ++row) {
       float* out = item.runs[i].out + r / item.group * item.out_stride + r % item.group * item.head_dim;
@@ -285,6 +291,32 @@ static void attend(const AttentionItem& item) {
     }
 }
 
+template <class Kind, bool kPairs>
+static void attend(const AttentionItem& item) {
+  const int64_t dim = round_up_16(item.head_dim), rows = rows_of(item);
+  const AttentionScratch s = carve(item, rows);
+  put_queries<kPairs>(item, s, rows);
+  put_nothing(s, rows, dim);
+
+  const int64_t shared = static_cast<int64_t>(item.shared_blocks) * kKeyBlock;
+  // Every row sees these blocks whole: `shared` is a position that does.
+  const AttentionRows all{0, rows, shared, item.runs[0].blocks, shared};
+  for (int64_t start = 0; start < shared; start += kKeyBlock) {
+    attend_block<Kind, kPairs>(item, s, rows, all, start);
+    merge_block(item, s, all, start);
+  }
+  int64_t row = 0;
+  for (int i = 0; i < item.num_runs; ++i) {
+    const AttentionRows own = own_rows(item, item.runs[i], row);
+    for (int64_t start = shared; start < own.length; start += kKeyBlock) {
+      attend_block<Kind, kPairs>(item, s, rows, own, start);
+      merge_block(item, s, own, start);
+    }
+    row += own.count;
+  }
+  put_outputs(item, s, dim);
+}
+
 static void attention(const AttentionItem& item) {
   switch (item.stored) {
     case Stored::kBf16:
@@ -294,4 +326,44 @@ static void attention(const AttentionItem& item) {
     case Stored::kF32:
       return attend<F32Kind, false>(item);
   }
+}
+
+// What is kept of a block: block_max and block_mass, each on whole registers, then sum.
+static inline AttentionScratch with_part(AttentionScratch s, float* part, int64_t rows) {
+  s.block_max = part;
+  s.block_mass = part + round_up_16(rows);
+  s.sum = part + 2 * round_up_16(rows);
+  return s;
+}
+
+template <class Kind, bool kPairs>
+static void attend_parts(const AttentionItem& item, const AttentionParts& parts) {
+  const int64_t rows = rows_of(item);
+  const AttentionScratch s = carve(item, rows);
+  put_queries<kPairs>(item, s, rows);
+  const AttentionRows own = own_rows(item, item.runs[0], 0);
+  for (int64_t block = parts.first; block < parts.end; ++block)
+    attend_block<Kind, kPairs>(item, with_part(s, parts.floats + block * parts.stride, rows), rows, own,
+                               block * kKeyBlock);
+}
+
+static void attention_parts(const AttentionItem& item, const AttentionParts& parts) {
+  switch (item.stored) {
+    case Stored::kBf16:
+      return attend_parts<Bf16Kind, true>(item, parts);
+    case Stored::kF16:
+      return attend_parts<F16Kind, false>(item, parts);
+    case Stored::kF32:
+      return attend_parts<F32Kind, false>(item, parts);
+  }
+}
+
+static void merge_parts(const AttentionItem& item, const AttentionParts& parts) {
+  const int64_t dim = round_up_16(item.head_dim), rows = rows_of(item);
+  const AttentionScratch s = carve(item, rows);
+  put_nothing(s, rows, dim);
+  const AttentionRows own = own_rows(item, item.runs[0], 0);
+  for (int64_t block = parts.first; block < parts.end; ++block)
+    merge_block(item, with_part(s, parts.floats + block * parts.stride, rows), own, block * kKeyBlock);
+  put_outputs(item, s, dim);
 }

@@ -34,8 +34,20 @@ struct F16Kind {
 // miss.
 inline constexpr int64_t kPrefetchSteps = 24;
 
-template <class Kind, int R, int P, bool kPrefetch>
-static inline __attribute__((always_inline)) void product_tile(const ProductArgs& args, int64_t row, int panel) {
+// What a tile of rows brings into the cache beside its products.
+enum class Fetch {
+  kOwn,    // the weights that it reads itself, which may still be in memory: the first rows do
+  kAhead,  // the weights that come next
+  kNone,
+};
+struct Ahead {
+  const unsigned char* next;
+  int lines;  // of 64 bytes a step
+};
+
+template <class Kind, int R, int P, Fetch kFetch>
+static inline __attribute__((always_inline)) void product_tile(const ProductArgs& args, int64_t row, int panel,
+                                                               Ahead ahead) {
   const auto* a = static_cast<const typename Kind::A*>(args.a) + row * args.a_stride;
   const int64_t a_stride = args.a_stride;
   const int64_t b_step = args.b_stride * Kind::kStepBytes;
@@ -53,14 +65,16 @@ static inline __attribute__((always_inline)) void product_tile(const ProductArgs
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) b[p] = static_cast<const unsigned char*>(chunk[p]);
     int64_t s = 0;
-    // Runs to step `end`, prefetching `ahead` bytes from where it reads.
-    const auto run = [&](int64_t end, int64_t ahead) __attribute__((always_inline)) {
+    // Runs to step `end`; the first rows prefetch `own_ahead` bytes from where they read.
+    const auto run = [&](int64_t end, int64_t own_ahead) __attribute__((always_inline)) {
       for (; s < end; ++s, ++a) {
+        if constexpr (kFetch == Fetch::kAhead)
+          for (int line = 0; line < ahead.lines; ++line, ahead.next += 64) __builtin_prefetch(ahead.next, 0, 2);
         typename Kind::W w[P];
 #pragma GCC unroll 8
         for (int p = 0; p < P; ++p) {
           w[p] = Kind::load(b[p]);
-          if constexpr (kPrefetch) __builtin_prefetch(b[p] + ahead, 0, 2);
+          if constexpr (kFetch == Fetch::kOwn) __builtin_prefetch(b[p] + own_ahead, 0, 2);
           b[p] += b_step;
         }
 #pragma GCC unroll 8
@@ -71,9 +85,9 @@ static inline __attribute__((always_inline)) void product_tile(const ProductArgs
         }
       }
     };
-    const int64_t ahead = kPrefetchSteps * b_step;
-    if constexpr (kPrefetch) run(n - kPrefetchSteps, ahead);
-    run(n, ahead + args.next_bytes);
+    const int64_t own_ahead = kPrefetchSteps * b_step;
+    if constexpr (kFetch == Fetch::kOwn) run(n - kPrefetchSteps, own_ahead);
+    run(n, own_ahead + args.next_bytes);
     done += n;
   }
   float* c = args.c + row * args.c_stride + static_cast<int64_t>(panel) * 16;
@@ -83,35 +97,44 @@ static inline __attribute__((always_inline)) void product_tile(const ProductArgs
     for (int p = 0; p < P; ++p) f_store(c + r * args.c_stride + p * 16, acc[r][p]);
 }
 
-template <class Kind, int P>
-static void product_panels(const ProductArgs& args, int panel) {
-  int64_t row = 0;
-  // Only the first rows meet weights that are still in memory; the others find them in the cache.
-  for (; row + kMaxRows <= args.rows; row += kMaxRows) {
-    if (row == 0)
-      product_tile<Kind, kMaxRows, P, true>(args, row, panel);
-    else
-      product_tile<Kind, kMaxRows, P, false>(args, row, panel);
-  }
+template <class Kind, int P, Fetch kFetch>
+static inline void product_rows(const ProductArgs& args, int64_t row, int panel, const Ahead& ahead) {
   switch (args.rows - row) {
     case 1:
-      product_tile<Kind, 1, P, true>(args, row, panel);
-      break;
+      return product_tile<Kind, 1, P, kFetch>(args, row, panel, ahead);
     case 2:
-      if constexpr (kMaxRows > 2) product_tile<Kind, 2, P, true>(args, row, panel);
+      if constexpr (kMaxRows > 2) return product_tile<Kind, 2, P, kFetch>(args, row, panel, ahead);
       break;
     case 3:
-      if constexpr (kMaxRows > 3) product_tile<Kind, 3, P, true>(args, row, panel);
+      if constexpr (kMaxRows > 3) return product_tile<Kind, 3, P, kFetch>(args, row, panel, ahead);
       break;
     case 4:
-      if constexpr (kMaxRows > 4) product_tile<Kind, 4, P, true>(args, row, panel);
+      if constexpr (kMaxRows > 4) return product_tile<Kind, 4, P, kFetch>(args, row, panel, ahead);
       break;
     case 5:
-      if constexpr (kMaxRows > 5) product_tile<Kind, 5, P, true>(args, row, panel);
+      if constexpr (kMaxRows > 5) return product_tile<Kind, 5, P, kFetch>(args, row, panel, ahead);
       break;
     default:
       break;
   }
+  product_tile<Kind, kMaxRows, P, kFetch>(args, row, panel, ahead);
+}
+
+template <class Kind, int P>
+static void product_panels(const ProductArgs& args, int panel) {
+  product_rows<Kind, P, Fetch::kOwn>(args, 0, panel, {});
+  int64_t row = kMaxRows;
+  if (args.ahead != nullptr && row < args.rows) {
+    // Spread over the tiles that are left, since memory is slower than they are.
+    const int64_t tiles = (args.rows - 1) / kMaxRows;
+    const int64_t bytes = args.steps * P * Kind::kStepBytes;
+    const int lines = static_cast<int>((P * Kind::kStepBytes + 64 * tiles - 1) / (64 * tiles));
+    const unsigned char* next = static_cast<const unsigned char*>(args.ahead) + panel * args.steps * Kind::kStepBytes;
+    const unsigned char* end = next + bytes;
+    for (; row < args.rows && next < end; row += kMaxRows, next += args.steps * lines * 64)
+      product_rows<Kind, P, Fetch::kAhead>(args, row, panel, {next, lines});
+  }
+  for (; row < args.rows; row += kMaxRows) product_rows<Kind, P, Fetch::kNone>(args, row, panel, {});
 }
 
 template <class Kind>

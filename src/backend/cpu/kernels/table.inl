@@ -26,6 +26,8 @@ static constexpr KernelTable make_table(const char* name) {
                    {pack<F16Element, Bf16Element>, pack<F16Element, F16Element>, pack<F16Element, F32Element>},
                    {pack<F32Element, Bf16Element>, pack<F32Element, F16Element>, pack<F32Element, F32Element>}},
           .attention = attention,
+          .attention_parts = attention_parts,
+          .merge_parts = merge_parts,
           .only_bf16_products = only_products<Bf16Kind, 2>,
           .only_f32_products = only_products<F32Kind, 1>,
           .only_reads = only_reads,
