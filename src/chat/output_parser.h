@@ -90,6 +90,28 @@ class OutputParser {
 // The id of a text that is one token of the vocabulary; nullopt where it is none.
 using TokenLookup = std::function<std::optional<int32_t>(std::string_view)>;
 
+// --tool-strict-level: what a grammar holds calls to, at least. kAuto: as tool_choice and each tool's `strict` say.
+enum class ToolStrictLevel : uint8_t { kAuto, kFunction, kParameter };
+std::optional<ToolStrictLevel> parse_tool_strict_level(std::string_view name);
+
+struct ToolGrammarRequest {
+  JsonValue tools;  // as above
+  ToolChoice tool_choice = ToolChoice::kNone;
+  std::string function_name;  // the one that is named
+  bool parallel_tool_calls = true;
+  ToolStrictLevel strict_level = ToolStrictLevel::kAuto;
+  // What response_format or structured_outputs ask for, as a format of a structural tag in JSON; empty: nothing. With a
+  // forced call it is ignored, with tool_choice `auto` either is allowed.
+  std::string output_format;
+};
+
+// What a sample has to follow, in place of the request's own structured outputs.
+struct ToolGrammar {
+  enum class Kind : uint8_t { kStructuralTag, kJsonSchema };
+  Kind kind = Kind::kStructuralTag;
+  std::string text;  // JSON
+};
+
 // The server's, by --tool-call-parser and --reasoning-parser. Immutable; may be used from several threads at once.
 class OutputParsers {
  public:
@@ -103,6 +125,8 @@ class OutputParsers {
 
   virtual bool parses_tools() const = 0;
   virtual bool parses_reasoning() const = 0;
+  // nullopt: the request's own structured outputs hold, if it has some.
+  virtual std::optional<ToolGrammar> tool_grammar(const ToolGrammarRequest& request) const = 0;
   // The result must not outlive this.
   virtual std::unique_ptr<const OutputParser> for_request(const OutputRequest& request) const = 0;
 };

@@ -7,6 +7,7 @@
 #include "chat/output_parser.h"
 #include "chat/reasoning.h"
 #include "chat/tool_format.h"
+#include "chat/tool_grammar.h"
 
 namespace unspool::chat {
 namespace {
@@ -183,6 +184,29 @@ class Parsers : public OutputParsers {
 
   bool parses_tools() const override { return format_.has_value(); }
   bool parses_reasoning() const override { return reasoning_.has_value(); }
+
+  std::optional<ToolGrammar> tool_grammar(const ToolGrammarRequest& request) const override {
+    using Kind = ToolGrammar::Kind;
+    const auto grammar = [](Kind kind, std::optional<std::string> text) -> std::optional<ToolGrammar> {
+      if (!text) return std::nullopt;
+      return ToolGrammar{kind, std::move(*text)};
+    };
+    if (!format_) return std::nullopt;
+    switch (*format_) {
+      case FormatName::kHermes:
+        return grammar(Kind::kStructuralTag, structural_tag(CallStyle::kHermes, request));
+      case FormatName::kLlamaJson:
+        return grammar(Kind::kStructuralTag, structural_tag(CallStyle::kLlamaJson, request));
+      case FormatName::kQwen3Xml:
+        return grammar(Kind::kStructuralTag, structural_tag(CallStyle::kQwen3Xml, request));
+      case FormatName::kPythonic:
+        return grammar(Kind::kJsonSchema, forced_call_schema(request));
+      case FormatName::kMistral:
+        // A list is nothing that the other of Mistral's formats could be read from.
+        return has_args_token_ ? std::nullopt : grammar(Kind::kJsonSchema, mistral_call_schema(request));
+    }
+    return std::nullopt;
+  }
 
   std::unique_ptr<const OutputParser> for_request(const OutputRequest& request) const override {
     std::unique_ptr<const ToolFormat> format = format_ ? make_format(request) : nullptr;

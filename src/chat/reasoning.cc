@@ -10,8 +10,14 @@ Marker look_up(std::string_view text, const TokenLookup& token_id) {
   return {std::string(text), token_id(text)};
 }
 
-void erase_all(std::string& text, std::string_view what) {
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at)) text.erase(at, what.size());
+std::string without(std::string_view text, std::string_view what) {
+  std::string out;
+  for (size_t at = text.find(what); at != std::string_view::npos; at = text.find(what)) {
+    out += text.substr(0, at);
+    text.remove_prefix(at + what.size());
+  }
+  out += text;
+  return out;
 }
 
 std::optional<std::string> nonempty(std::string text) {
@@ -88,11 +94,8 @@ ReasoningParser::Parts ReasoningParser::parse(std::string_view text, bool enable
   }
   if (!enable_thinking) return {std::nullopt, std::string(text)};
   const size_t end = std::min(text.find(markers_.end.text), text.find(markers_.implicit_end->text));
-  std::string reasoning(text.substr(0, end));
-  std::string content(end == std::string_view::npos ? "" : text.substr(end));
-  erase_all(reasoning, markers_.begin.text);
-  erase_all(content, markers_.end.text);
-  return {nonempty(std::move(reasoning)), nonempty(std::move(content))};
+  const std::string_view content = end == std::string_view::npos ? std::string_view() : text.substr(end);
+  return {nonempty(without(text.substr(0, end), markers_.begin.text)), nonempty(without(content, markers_.end.text))};
 }
 
 bool ReasoningParser::continues(std::span<const int32_t> prompt_token_ids, bool enable_thinking) const {

@@ -87,9 +87,9 @@ class Vocabulary {
   std::vector<std::string> markers_;
 };
 
-struct Setup {
-  std::string parser;
-  std::string reasoning;
+struct ServerSetup {
+  std::string parser = {};
+  std::string reasoning = {};
   ToolChoice choice = ToolChoice::kAuto;
   bool thinking = true;
   bool with_ids = false;  // reasoning's markers are tokens
@@ -113,7 +113,7 @@ inline const JsonDocument& tools_document() {
 // A server's parsers and a request's, as one.
 class Fixture {
  public:
-  explicit Fixture(const Setup& setup) : with_ids_(setup.with_ids), vocabulary_(markers(setup)) {
+  explicit Fixture(const ServerSetup& setup) : with_ids_(setup.with_ids), vocabulary_(markers(setup)) {
     auto parsers = OutputParsers::create(setup.parser, setup.reasoning, vocabulary_.lookup());
     EXPECT_TRUE(parsers.ok()) << parsers.error().message;
     parsers_ = std::move(*parsers);
@@ -189,15 +189,17 @@ class Fixture {
    private:
     // An empty text is nothing to a client.
     static void append(std::optional<std::string>& sum, const std::string& text) {
-      if (!text.empty()) sum = sum.value_or("") + text;
+      if (text.empty()) return;
+      if (!sum) sum.emplace();
+      *sum += text;
     }
     Parsed parsed_;
     std::map<int, Call> calls_;
   };
 
-  static std::vector<std::string> markers(const Setup& setup) {
+  static std::vector<std::string> markers(const ServerSetup& setup) {
     std::vector<std::string> markers;
-    if (setup.parser == "llama3_json") markers.emplace_back("<|python_tag|>");
+    if (setup.parser.starts_with("llama")) markers.emplace_back("<|python_tag|>");
     if (setup.parser == "mistral") markers.emplace_back("[TOOL_CALLS]");
     if (setup.has_args) markers.emplace_back("[ARGS]");
     if (setup.with_ids) markers.insert(markers.end(), {"<think>", "</think>", "<tool_call>", "</tool_call>"});
@@ -211,7 +213,7 @@ class Fixture {
 };
 
 struct Case {
-  Setup setup;
+  ServerSetup setup;
   std::string text;
   Parsed whole;
   Parsed stream;
