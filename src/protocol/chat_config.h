@@ -29,6 +29,7 @@ struct ChatConfig {
   std::shared_ptr<const JsonDocument> default_kwargs;  // an object; null: none
   std::string response_role = "assistant";
   bool exclude_tools_when_none = false;
+  chat::ToolStrictLevel tool_strict_level = chat::ToolStrictLevel::kAuto;
 
   std::shared_ptr<const chat::OutputParsers> parsers;  // null: neither for tool calls nor for reasoning
   bool parses_tools() const { return parsers != nullptr && parsers->parses_tools(); }

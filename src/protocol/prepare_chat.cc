@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "protocol/chat_grammar.h"
 #include "protocol/chat_prompt.h"
 #include "protocol/chat_reply_setup.h"
 #include "protocol/prepare_steps.h"
@@ -29,13 +30,6 @@ MaybeError check_tool_parser(const ToolFields& tools, const ChatConfig& config) 
       break;
   }
   return bad_request(fmt::format("tool_choice=function \"{}\" requires --tool-call-parser to be set", tools.function));
-}
-
-// Between the two there is what the grammar of a call would be.
-MaybeError check_tool_grammar(const ToolFields& tools) {
-  if (tools.choice != ToolChoice::kRequired && tools.choice != ToolChoice::kNamed) return std::nullopt;
-  return invalid_parameter("Calls that must be made need structured outputs, which are not supported yet.",
-                           "tool_choice");
 }
 
 // What is left of the context, less where the request or the server asks for less.
@@ -111,6 +105,7 @@ ApiResult<PreparedRequest> prepare_chat(const ChatRequest& request, const Reques
   apply_defaults(fields, config.defaults);
   if (request.echo && !fields.prompt_logprobs) fields.prompt_logprobs = fields.logprobs.value_or(0);
   clamp_logit_bias(fields);
+  constrain_to_calls(request, fields, config);
   ChatReplyOptions chat = chat_options(request, fields, config.chat);
   chat.batch = request.batch;
 
@@ -127,7 +122,7 @@ ApiResult<PreparedRequest> prepare_chat(const ChatRequest& request, const Reques
     if (chat.parser != nullptr && chat.parser->keeps_special_tokens()) fields.skip_special_tokens = false;
     fields.max_tokens = chat_max_tokens(request, static_cast<int64_t>(conversation->ids.size()), config);
     if (auto error = check_sampling_ranges(fields, config)) return *error;
-    if (auto error = check_tool_grammar(request.tools)) return *error;
+    free_reasoning(request, conversation->ids, prompt.enable_thinking, fields, config);
     add_prompt(out, request.batch ? fmt::format("{}_{}", id, out.prompts.size()) : id, conversation->ids, fields,
                headers, config);
     chat.conversations.push_back({std::move(prompt.role), request.echo ? std::move(prompt.last_content) : "",

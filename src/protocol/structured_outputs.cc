@@ -249,4 +249,11 @@ void constrain_to_structural_tag(StructuredOutputsFields& fields, std::string ta
   fields = std::move(constrained);
 }
 
+void constrain_to_schema(StructuredOutputsFields& fields, std::string schema_json) {
+  StructuredOutputsFields constrained;
+  constrained.json = std::move(schema_json);
+  constrained.reasoning_ends = std::move(fields.reasoning_ends);
+  fields = std::move(constrained);
+}
+
 }  // namespace unspool

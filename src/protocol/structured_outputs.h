@@ -53,6 +53,11 @@ void read_structured_outputs(FieldReader& reader, StructuredOutputsFields& out, 
 // tool_choice: the output must match the tag, whatever else the request said.
 void constrain_to_structural_tag(StructuredOutputsFields& fields, std::string tag_json);
 
+// tool_choice, for calls in JSON alone.
+void constrain_to_schema(StructuredOutputsFields& fields, std::string schema_json);
+// What checked fields ask for, as a format within a structural tag; empty: nothing.
+std::string to_structural_format(const StructuredOutputsFields& fields, const ServingConfig& config);
+
 // What the engine refuses without compiling anything: empty texts, deep nesting, features that no grammar has, and
 // everything where there is no grammar engine.
 MaybeError check_constraint(const StructuredOutputsFields& fields, const ServingConfig& config);

@@ -182,6 +182,32 @@ MaybeError check_constraint(const StructuredOutputsFields& f, const ServingConfi
   return f.json ? check_schema(*f.json) : std::nullopt;
 }
 
+std::string to_structural_format(const StructuredOutputsFields& f, const ServingConfig& config) {
+  if (f.num_kinds() == 0) return {};
+  const GrammarSpec grammar = to_grammar(f, config);
+  if (grammar.kind == GrammarKind::kStructuralTag) {
+    const auto tag = parse(grammar.text);
+    return tag ? tag->root()["format"].dump() : std::string();
+  }
+  const auto [type, member] = [&]() -> std::pair<const char*, const char*> {
+    if (grammar.kind == GrammarKind::kJsonSchema) return {"json_schema", "json_schema"};
+    if (grammar.kind == GrammarKind::kRegex) return {"regex", "pattern"};
+    return {"grammar", "grammar"};
+  }();
+  JsonWriter w;
+  w.begin_object();
+  w.key("type");
+  w.string(type);
+  w.key(member);
+  if (grammar.kind == GrammarKind::kJsonSchema) {
+    w.raw(grammar.text);
+  } else {
+    w.string(grammar.text);
+  }
+  w.end_object();
+  return std::move(w).str();
+}
+
 std::shared_ptr<const StructuredOutputs> to_structured_outputs(const StructuredOutputsFields& f,
                                                                const ServingConfig& config) {
   if (f.num_kinds() == 0) return nullptr;

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "chat/output_parser.h"
 #include "server/option_reader.h"
 
 namespace unspool {
@@ -41,6 +40,12 @@ ChatOptions read_chat_options(OptionReader& reader, const FlagValues& values) {
   reader.flag("trust-request-chat-template", out.trust_request_template);
   reader.text("response-role", out.response_role);
   reader.flag("exclude-tools-when-tool-choice-none", out.exclude_tools_when_none);
+  const std::string level = values.text("tool-strict-level", "auto");
+  if (const auto parsed = chat::parse_tool_strict_level(level)) {
+    out.tool_strict_level = *parsed;
+  } else {
+    reader.fail(fmt::format("--tool-strict-level must be one of auto, function, parameter, not '{}'", level));
+  }
   out.tool_call_parser = tool_call_parser(reader, values);
   out.reasoning_parser = parser_name(reader, values, "reasoning-parser", chat::reasoning_parser_names());
   return out;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "chat/chat_template.h"
+#include "chat/output_parser.h"
 
 namespace unspool {
 
@@ -18,6 +19,7 @@ struct ChatOptions {
   bool trust_request_template = false;
   std::string response_role = "assistant";
   bool exclude_tools_when_none = false;
+  chat::ToolStrictLevel tool_strict_level = chat::ToolStrictLevel::kAuto;
   std::string tool_call_parser;  // empty: none, or without --enable-auto-tool-choice
   std::string reasoning_parser;  // empty: none
 };

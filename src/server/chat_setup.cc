@@ -95,6 +95,7 @@ Result<ChatConfig> load_chat_config(const ChatOptions& options, const std::strin
   config.trust_request_template = options.trust_request_template;
   config.response_role = options.response_role;
   config.exclude_tools_when_none = options.exclude_tools_when_none;
+  config.tool_strict_level = options.tool_strict_level;
   UNSPOOL_TRY(read_default_kwargs(options, config));
   UNSPOOL_TRY(load_parsers(options, tokenizer, config));
   auto read = chat::read_template_files(directory);

@@ -191,7 +191,9 @@ constexpr FlagSpec kChat[] = {
      "or "
      "qwen3_coder"},
     {"tool-parser-plugin", kText, "", "tool calls", kRefused},
-    {"tool-strict-level", kText, "auto", "tool calls", kRefused, "auto"},
+    {"tool-strict-level", kText, "auto",
+     "what calls are held to by a grammar: function (names), parameter (the schemas too), or auto: what a request "
+     "asks"},
     {"tool-server", kText, "", "tool calls", kRefused},
     {"exclude-tools-when-tool-choice-none", kSwitch, "false", "keep the tools of such a request from its prompt"},
     {"reasoning-parser", kText, "", "how the model marks its reasoning: qwen3 or deepseek_r1"},

@@ -164,3 +164,103 @@ def test_streams_of_reasoning_equal_whole_answers(thinker, extra):
         else:
             assert choice["token_ids"] == whole["token_ids"] and len(whole["token_ids"]) == 40
             assert choice["logprobs"] == whole["logprobs"]["content"]
+
+
+STRICT = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "strict": True,
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string", "enum": ["Paris", "Rome </tool_call> é"]}},
+                "required": ["city"],
+                "additionalProperties": False,
+            },
+        },
+    }
+    for name in ("weather", "time")
+]
+NAMED = {"type": "function", "function": {"name": "time"}}
+
+
+def streamed_calls(choice_chunks):
+    """(name, arguments) of every call that a stream brought, put together by index."""
+    calls = {}
+    for delta in choice_chunks:
+        for call in delta.get("tool_calls", []):
+            if "id" in call:
+                assert call["index"] not in calls and call["type"] == "function"
+                calls[call["index"]] = [call["function"]["name"], ""]
+            calls[call["index"]][1] += call["function"].get("arguments", "")
+    return [(name, json.loads(arguments)) for _, (name, arguments) in sorted(calls.items())]
+
+
+@pytest.mark.short
+@pytest.mark.parametrize(
+    ("choice", "finish", "names"),
+    [("required", "tool_calls", {"weather", "time"}), (NAMED, "stop", {"time"})],
+    ids=["required", "named"],
+)
+def test_calls_that_must_be_made(server, choice, finish, names):
+    fields = {"tools": STRICT, "tool_choice": choice, "parallel_tool_calls": False, "max_tokens": 200}
+    seen = set()
+    for seed in range(6):
+        (whole,) = chat(server, seed=seed, **fields, **DETAILS)["choices"]
+        assert whole["message"]["content"] == "" and whole["finish_reason"] == finish
+        ((name, arguments),) = calls(whole)
+        assert name in names and json.loads(arguments)["city"] in ("Paris", "Rome </tool_call> é")
+        chunks = chat_stream(server, seed=seed, **fields, **DETAILS)
+        deltas = [part["delta"] for chunk in chunks for part in chunk["choices"]]
+        assert streamed_calls(deltas) == [(name, json.loads(arguments))]
+        assert not any(delta.get("content") for delta in deltas)
+        parts = [part for chunk in chunks for part in chunk["choices"]]
+        assert sum((part.get("token_ids") or [] for part in parts), []) == whole["token_ids"]
+        logprobs = sum(((part["logprobs"] or {}).get("content", []) for part in parts), [])
+        assert logprobs == whole["logprobs"]["content"]
+        assert parts[-1]["finish_reason"] == finish
+        seen.add((name, arguments))
+    assert len(seen) > 1, "one seed as the other: the test shows less than it should"
+
+
+@pytest.mark.short
+def test_calls_of_the_models_own_choice(server):
+    """`auto`, with a grammar that makes the model write text and two calls."""
+    text = "See: " + CALL + CALL.replace("Paris", "Rome")
+    fields = {"tools": TOOLS, "structured_outputs": {"choice": [text]}, "max_tokens": 200, "temperature": 0}
+    (whole,) = chat(server, **fields)["choices"]
+    want = [("weather", {"city": "Paris"}), ("weather", {"city": "Rome"})]
+    assert [(name, json.loads(arguments)) for name, arguments in calls(whole)] == want
+    assert whole["message"]["content"] == "See: " and whole["finish_reason"] == "tool_calls"
+    chunks = chat_stream(server, **fields)
+    deltas = [part["delta"] for chunk in chunks for part in chunk["choices"]]
+    assert streamed_calls(deltas) == want
+    assert "".join(delta.get("content") or "" for delta in deltas) == "See: "
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    cut = {**fields, "max_tokens": whole_tokens(server, text) - 3}
+    assert chat(server, **cut)["choices"][0]["finish_reason"] == "tool_calls"
+    assert chat_stream(server, **cut)[-1]["choices"][0]["finish_reason"] == "length"
+
+
+def whole_tokens(server, text):
+    return post(server, "/tokenize", {"prompt": text, "add_special_tokens": False})["count"]
+
+
+@pytest.mark.short
+def test_response_formats(server, thinker):
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "boolean"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    fields = {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}}
+    (choice,) = chat(server, **fields, max_tokens=60, seed=1)["choices"]
+    if choice["finish_reason"] == "stop":
+        assert set(json.loads(choice["message"]["content"])) == {"a"}
+    assert refused(server, {"messages": HI, "response_format": {"type": "json_schema"}}, path=CHAT)[0] == 400
+    # Reasoning is free of it, and ends here at once by a bias.
+    hurry = {"logit_bias": {"4": 100}, "structured_outputs": {"choice": ["yes"]}, "max_tokens": 20, "seed": 1}
+    (choice,) = chat(thinker, **hurry)["choices"]
+    assert choice["message"]["content"] == "yes" and choice["finish_reason"] == "stop"

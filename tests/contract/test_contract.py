@@ -13,7 +13,7 @@ CASES = json.loads((ROOT / "tests" / "data" / "contract" / "cases.json").read_te
 # What is served so far; each is a prefix of case names, and what to leave out of them.
 SERVED = [
     *selected(CASES, "completions/", skip="regex|choice|json_object|schema_bad|two_so"),
-    *selected(CASES, "chat/", skip="json_schema|tools_named|tools_required"),
+    *selected(CASES, "chat/"),
     *selected(CASES, "generate/"),
     *selected(CASES, "tokenize/"),
     *selected(CASES, "detokenize/"),
