@@ -11,7 +11,7 @@ from harness.client import Refused, complete, refused, request
 PLAIN = ("--chat-template", CHATML, "--enable-scale-out")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def server(serve, tiny):
     return serve(tiny, *PLAIN, env=DEV)
 

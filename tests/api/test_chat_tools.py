@@ -15,7 +15,7 @@ CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool
 AUTO = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def server(serve, tiny):
     return serve(tiny, "--chat-template", CHATML, "--enable-scale-out", *AUTO)
 
@@ -105,8 +105,8 @@ def test_offers_need_a_parser(serve, own_server, tiny):
             own_server(tiny, *flags)
 
 
-@pytest.fixture(scope="module", params=["deepseek_r1", "qwen3"])
-def thinker(request, serve, tiny, tmp_path_factory):
+@pytest.fixture(scope="module")
+def thinking_model(tiny, tmp_path_factory):
     """A tiny model two of whose tokens mark reasoning."""
     model = shutil.copytree(tiny, tmp_path_factory.mktemp("thinker") / "model")
     tokenizer = json.loads((model / "tokenizer.json").read_text())
@@ -116,7 +116,13 @@ def thinker(request, serve, tiny, tmp_path_factory):
         vocab = tokenizer["model"]["vocab"]
         vocab[marker] = vocab.pop(token, entry["id"])
     (model / "tokenizer.json").write_text(json.dumps(tokenizer))
-    return serve(model, "--chat-template", CHATML, "--enable-scale-out", *AUTO, "--reasoning-parser", request.param)
+    return model
+
+
+@pytest.fixture(params=["deepseek_r1", "qwen3"])
+def thinker(request, serve, thinking_model):
+    flags = ("--chat-template", CHATML, "--enable-scale-out", *AUTO, "--reasoning-parser", request.param)
+    return serve(thinking_model, *flags)
 
 
 @pytest.mark.short
@@ -174,7 +180,7 @@ STRICT = [
             "strict": True,
             "parameters": {
                 "type": "object",
-                "properties": {"city": {"type": "string", "enum": ["Paris", "Rome </tool_call> é"]}},
+                "properties": {"city": {"type": "string", "enum": ["Paris", "Rome é"]}},
                 "required": ["city"],
                 "additionalProperties": False,
             },
@@ -210,7 +216,7 @@ def test_calls_that_must_be_made(server, choice, finish, names):
         (whole,) = chat(server, seed=seed, **fields, **DETAILS)["choices"]
         assert whole["message"]["content"] == "" and whole["finish_reason"] == finish
         ((name, arguments),) = calls(whole)
-        assert name in names and json.loads(arguments)["city"] in ("Paris", "Rome </tool_call> é")
+        assert name in names and json.loads(arguments)["city"] in ("Paris", "Rome é")
         chunks = chat_stream(server, seed=seed, **fields, **DETAILS)
         deltas = [part["delta"] for chunk in chunks for part in chunk["choices"]]
         assert streamed_calls(deltas) == [(name, json.loads(arguments))]
@@ -238,13 +244,17 @@ def test_calls_of_the_models_own_choice(server):
     assert streamed_calls(deltas) == want
     assert "".join(delta.get("content") or "" for delta in deltas) == "See: "
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
-    cut = {**fields, "max_tokens": whole_tokens(server, text) - 3}
-    assert chat(server, **cut)["choices"][0]["finish_reason"] == "tool_calls"
+    # Cut off behind the first call.
+    ids = chat(server, **fields, return_token_ids=True)["choices"][0]["token_ids"]
+    ends = [n for n in range(len(ids)) if text_of(server, ids[:n]).endswith("</tool_call>")]
+    cut = {**fields, "max_tokens": ends[0]}
+    (whole,) = chat(server, **cut)["choices"]
+    assert len(calls(whole)) == 1 and whole["finish_reason"] == "tool_calls"
     assert chat_stream(server, **cut)[-1]["choices"][0]["finish_reason"] == "length"
 
 
-def whole_tokens(server, text):
-    return post(server, "/tokenize", {"prompt": text, "add_special_tokens": False})["count"]
+def text_of(server, ids):
+    return post(server, "/detokenize", {"tokens": ids})["prompt"]
 
 
 @pytest.mark.short
