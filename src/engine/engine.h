@@ -24,7 +24,7 @@ enum class SchedulingPolicy { kFcfs, kPriority };
 
 struct EngineConfig {
   int max_num_seqs = 256;
-  int max_num_batched_tokens = 512;
+  int max_num_batched_tokens = 256;
   int max_model_len = 0;
   int block_size = 16;
   int num_blocks = 0;

@@ -15,7 +15,7 @@ namespace unspool {
 
 struct SchedulerConfig {
   int max_num_seqs = 256;
-  int max_num_batched_tokens = 512;
+  int max_num_batched_tokens = 256;
 };
 
 // What may step. Who has begun is in flight until its end: admitted once, preempted or forked without a place since or

@@ -101,6 +101,15 @@ void read_memory(OptionReader& reader, const FlagValues& values, ServeOptions& o
   }
   reader.integer("max-num-seqs", out.max_num_seqs, 1, 65536);
   reader.integer("max-num-batched-tokens", out.max_num_batched_tokens, 1, 1 << 20);
+  // Every sequence takes a token of a step, or some would wait for others to end.
+  if (!values.has("max-num-batched-tokens")) {
+    out.max_num_batched_tokens = std::max(out.max_num_batched_tokens, out.max_num_seqs);
+  } else if (!values.has("max-num-seqs")) {
+    out.max_num_seqs = std::min(out.max_num_seqs, out.max_num_batched_tokens);
+  } else if (out.max_num_batched_tokens < out.max_num_seqs) {
+    reader.fail(fmt::format("--max-num-batched-tokens ({}) must be at least --max-num-seqs ({})",
+                            out.max_num_batched_tokens, out.max_num_seqs));
+  }
   reader.flag("enable-prefix-caching", out.enable_prefix_caching);
   out.scheduling_policy = reader.choice("scheduling-policy", {"fcfs", "priority"}, 0) == 1 ? SchedulingPolicy::kPriority
                                                                                            : SchedulingPolicy::kFcfs;

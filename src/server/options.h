@@ -49,7 +49,7 @@ struct ServeOptions {
   bool kv_cache_float32 = false;
   int block_size = 16;
   int max_num_seqs = 256;
-  int max_num_batched_tokens = 512;
+  int max_num_batched_tokens = 256;
   bool enable_prefix_caching = true;
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
   int stream_interval = 1;

@@ -78,6 +78,7 @@ TEST(Options, RefusedByName) {
            {{"--block-size", "256"}, "block-size"},
            {{"--max-num-seqs", "none"}, "max-num-seqs"},
            {{"--max-num-seqs"}, "max-num-seqs"},
+           {{"--max-num-seqs", "9", "--max-num-batched-tokens", "8"}, "max-num-batched-tokens (8)"},
            {{"--port", "70000"}, "port"},
            {{"--shutdown-timeout", "-1"}, "shutdown-timeout"},
            {{"--no-port"}, "--no-port"},
@@ -154,6 +155,19 @@ TEST(Options, Environment) {
   EXPECT_EQ(options.kv_cache_bytes, int64_t{3} << 29);
   EXPECT_EQ(options.max_stop_strings, 8);
   EXPECT_EQ(good({"m", "--api-key", "k", "--kv-cache-memory-bytes", "1M"}, environment).kv_cache_bytes, 1 << 20);
+}
+
+// A step that had no room for every sequence would let some wait for others to end.
+TEST(Options, EverySequenceHasATokenInAStep) {
+  const auto limits = [](std::vector<std::string> words) {
+    const ServeOptions options = good(std::move(words));
+    return std::pair(options.max_num_seqs, options.max_num_batched_tokens);
+  };
+  EXPECT_EQ(limits({"m"}), std::pair(256, 256));
+  EXPECT_EQ(limits({"m", "--max-num-seqs", "1000"}), std::pair(1000, 1000));
+  EXPECT_EQ(limits({"m", "--max-num-seqs", "4"}), std::pair(4, 256));
+  EXPECT_EQ(limits({"m", "--max-num-batched-tokens", "17"}), std::pair(17, 17));
+  EXPECT_EQ(limits({"m", "--max-num-batched-tokens", "999"}), std::pair(256, 999));
 }
 
 TEST(Options, ControlPlane) {
