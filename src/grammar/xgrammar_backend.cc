@@ -1,5 +1,6 @@
 #include "grammar/xgrammar_backend.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -73,8 +74,8 @@ class Grammar : public CompiledGrammar {
   size_t size_bytes_ = 0;
 };
 
-bool names_special_tokens(GrammarKind kind) {
-  return kind == GrammarKind::kLark || kind == GrammarKind::kStructuralTag;
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r';
 }
 
 }  // namespace
@@ -82,16 +83,23 @@ bool names_special_tokens(GrammarKind kind) {
 XgrammarBackend::XgrammarBackend(std::shared_ptr<const XgrammarApi> api, GrammarVocabulary vocabulary)
     : api_(std::move(api)), vocabulary_(std::move(vocabulary)) {}
 
-Status XgrammarBackend::make(Compiler& out, bool with_special_tokens) const {
-  const tvm_ffi::Library& ffi = *api_->ffi;
+// Empty: never a part of an output.
+std::string_view XgrammarBackend::piece(int32_t id, Tokens tokens) const {
   const Tokenizer& tokenizer = *vocabulary_.tokenizer;
+  if (tokens != Tokens::kAll && tokenizer.is_special(id)) return {};
+  const std::string_view bytes = tokenizer.id_to_bytes(id);
+  if (tokens == Tokens::kJson && std::any_of(bytes.begin(), bytes.end(), is_control)) return {};
+  return bytes;
+}
+
+Status XgrammarBackend::make(Compiler& out) const {
+  const tvm_ffi::Library& ffi = *api_->ffi;
   std::vector<Value> pieces;
   std::vector<Any> views;
   for (int32_t id = 0; id < vocabulary_.vocab_size; ++id) {
-    const bool is_text = with_special_tokens || !tokenizer.is_special(id);
-    UNSPOOL_ASSIGN(Value piece, ffi.bytes(is_text ? tokenizer.id_to_bytes(id) : std::string_view()));
-    views.push_back(piece.any());
-    pieces.push_back(std::move(piece));
+    UNSPOOL_ASSIGN(Value bytes, ffi.bytes(piece(id, out.tokens)));
+    views.push_back(bytes.any());
+    pieces.push_back(std::move(bytes));
   }
   UNSPOOL_ASSIGN(const Value array, ffi.array(views));
   const Any eos = tvm_ffi::integer(vocabulary_.eos_token_id.value_or(-1));
@@ -107,10 +115,23 @@ Status XgrammarBackend::make(Compiler& out, bool with_special_tokens) const {
   return {};
 }
 
+XgrammarBackend::Compiler& XgrammarBackend::compiler_for(GrammarKind kind) {
+  switch (kind) {
+    case GrammarKind::kJsonSchema:
+      return json_;
+    case GrammarKind::kRegex:
+    case GrammarKind::kEbnf:
+      return text_;
+    case GrammarKind::kLark:
+    case GrammarKind::kStructuralTag:
+      break;
+  }
+  return all_;
+}
+
 Result<std::shared_ptr<const CompiledGrammar>> XgrammarBackend::compile(const GrammarSpec& spec) {
-  const bool with_special_tokens = names_special_tokens(spec.kind);
-  Compiler& compiler = with_special_tokens ? with_special_tokens_ : text_;
-  std::call_once(compiler.once, [&] { compiler.status = make(compiler, with_special_tokens); });
+  Compiler& compiler = compiler_for(spec.kind);
+  std::call_once(compiler.once, [&] { compiler.status = make(compiler); });
   if (!compiler.status.ok()) return internal_error("xgrammar: " + compiler.status.error().message);
   auto grammar = compile(compiler.compiler, spec);
   if (!grammar.ok()) return grammar_error(spec.kind, grammar.error().message);

@@ -17,21 +17,32 @@ class XgrammarBackend : public GrammarBackend {
   Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSpec& spec) override;
 
  private:
+  // Which tokens a grammar may use.
+  enum class Tokens {
+    kText,  // no special ones: decoding leaves them out, so an output with one within would not be what its grammar
+            // says
+    kJson,  // nor any with a control character but the ends of lines: xgrammar takes them raw in strings of bounded
+            // length
+    kAll,   // for grammars that name special tokens
+  };
   // Made when first asked for: it takes a fraction of a second, and some megabytes.
   struct Compiler {
+    explicit Compiler(Tokens which) : tokens(which) {}
+    const Tokens tokens;
     std::once_flag once;
     Status status;
     tvm_ffi::Value compiler;
   };
-  Status make(Compiler& out, bool with_special_tokens) const;
+  Status make(Compiler& out) const;
+  std::string_view piece(int32_t id, Tokens tokens) const;
+  Compiler& compiler_for(GrammarKind kind);
   Result<tvm_ffi::Value> compile(const tvm_ffi::Value& compiler, const GrammarSpec& spec) const;
 
   std::shared_ptr<const XgrammarApi> api_;
   GrammarVocabulary vocabulary_;
-  // Special tokens are no text: decoding leaves them out, so that an output with one within would not be what its
-  // grammar says. Only grammars that name them have them.
-  Compiler text_;
-  Compiler with_special_tokens_;
+  Compiler text_{Tokens::kText};
+  Compiler json_{Tokens::kJson};
+  Compiler all_{Tokens::kAll};
 };
 
 }  // namespace unspool

@@ -24,7 +24,7 @@ constexpr FlagSpec kServer[] = {
     {"shutdown-timeout", kNumber, "10", "seconds that running requests have to end on SIGTERM; 0 aborts them at once"},
     {"enable-request-id-headers", kSwitch, "false", "answer with X-Request-Id"},
     {"sse-keep-alive-interval", kNumber, "0",
-     "seconds of silence after which a completions stream gets a comment line; 0: "
+     "seconds of silence after which a stream of completions or chat gets a comment line; 0: "
      "never"},
     {"enable-server-load-tracking", kSwitch, "false", "count requests in progress in /load"},
     {"disable-uvicorn-access-log", kSwitch, "false", "no log line a request"},

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -21,6 +22,13 @@ namespace {
 // notices.
 constexpr auto kWatchInterval = std::chrono::milliseconds(50);
 constexpr int kLowestPriority = 19;
+// What still runs at the end may use that much more of its processor.
+constexpr double kLastSeconds = 0.1;
+
+std::atomic<int>& num_left_behind_of_process() {
+  static std::atomic<int> count = 0;
+  return count;
+}
 
 double seconds_of(clockid_t clock) {
   timespec time{};
@@ -91,6 +99,7 @@ void WatchedWorkers::State::work(Worker& self) {
     lock.lock();
     if (self.left_behind) {
       --num_left_behind;
+      --num_left_behind_of_process();
       return;
     }
     self.busy = false;
@@ -114,6 +123,7 @@ std::vector<WatchedWorkers::Callback> WatchedWorkers::State::give_up(bool& any_b
     }
     worker->left_behind = true;
     ++num_left_behind;
+    ++num_left_behind_of_process();
     --num_live;
     setpriority(PRIO_PROCESS, worker->thread_id, kLowestPriority);
     callbacks.push_back(std::move(worker->callback));
@@ -153,6 +163,9 @@ WatchedWorkers::~WatchedWorkers() {
     const std::lock_guard lock(state_->mutex);
     state_->stopping = true;
     dropped.swap(state_->jobs);
+    for (const auto& worker : state_->workers) {
+      if (worker->busy) worker->until_s = std::min(worker->until_s, seconds_of(worker->clock) + kLastSeconds);
+    }
   }
   state_->wake_worker.notify_all();
   state_->wake_watcher.notify_all();
@@ -169,6 +182,10 @@ void WatchedWorkers::post(double limit_s, std::function<void()> work, Callback c
   }
   if (callback) return callback(Outcome::kRefused);
   state_->wake_worker.notify_one();
+}
+
+int threads_left_behind() {
+  return num_left_behind_of_process();
 }
 
 int WatchedWorkers::num_left_behind() const {

@@ -19,7 +19,7 @@ class WatchedWorkers {
   using Callback = std::function<void(Outcome)>;
 
   WatchedWorkers(int threads, int most_left_behind);
-  // Drops what is queued, without a call, and waits for what runs, within its limits.
+  // Drops what is queued, without a call, and leaves behind what does not end at once.
   ~WatchedWorkers();
   WatchedWorkers(const WatchedWorkers&) = delete;
   WatchedWorkers& operator=(const WatchedWorkers&) = delete;
@@ -35,5 +35,9 @@ class WatchedWorkers {
   std::shared_ptr<State> state_;
   std::thread watcher_;
 };
+
+// Of the whole process, also by workers that are no more. While there are any, a process must not end by way of exit():
+// that would take away, under their feet, what libraries keep for themselves.
+int threads_left_behind();
 
 }  // namespace unspool

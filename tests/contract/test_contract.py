@@ -12,7 +12,7 @@ from harness.server import ROOT
 CASES = json.loads((ROOT / "tests" / "data" / "contract" / "cases.json").read_text())
 # What is served so far; each is a prefix of case names, and what to leave out of them.
 SERVED = [
-    *selected(CASES, "completions/", skip="regex|choice|json_object|schema_bad|two_so"),
+    *selected(CASES, "completions/"),
     *selected(CASES, "chat/"),
     *selected(CASES, "generate/"),
     *selected(CASES, "tokenize/"),

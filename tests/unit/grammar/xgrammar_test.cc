@@ -94,6 +94,16 @@ TEST_F(Xgrammar, OnlyWhatDecodesToTextIsText) {
   EXPECT_GT(allowed(*m).size(), 300u);
 }
 
+TEST_F(Xgrammar, StringsOfBoundedLengthHoldNoRawControlCharacters) {
+  const auto m = matcher({GrammarKind::kJsonSchema, R"({"type":"string","minLength":2,"maxLength":5})"});
+  ASSERT_TRUE(m->accept(tokenizer->piece_to_id("\"")));
+  const auto ids = allowed(*m);
+  EXPECT_GT(ids.size(), 200u);
+  for (const int32_t id : ids) {
+    for (const char c : tokenizer->id_to_bytes(id)) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << id;
+  }
+}
+
 TEST_F(Xgrammar, MasksAreExactlyTheTokensThatItTakes) {
   const GrammarSpec spec = {GrammarKind::kRegex, "(ab|the |[0-9]+x)+"};
   auto m = matcher(spec);
@@ -134,7 +144,9 @@ TEST(XgrammarIsMissing, AndTheErrorNamesPackagesAndVersions) {
 }
 
 TEST(GrammarErrors, ATagIsBlamedOnItsField) {
-  StructuredOutputs asked{{GrammarKind::kStructuralTag, "{}"}, "response_format", {}};
+  StructuredOutputs asked;
+  asked.grammar.kind = GrammarKind::kStructuralTag;
+  asked.field = "response_format";
   const Error blamed = blame_field(asked, invalid_argument("anything"));
   EXPECT_EQ(blamed.message, "Invalid response_format structural_tag specification. (parameter=response_format)");
   EXPECT_EQ(blamed.param, "response_format");

@@ -59,11 +59,13 @@ TEST(WatchedWorkers, EndsWhileSomethingSpins) {
   auto dropped = std::make_shared<std::atomic<bool>>(false);
   {
     WatchedWorkers workers(1, 1);
-    workers.post(0.05, [released] { spin_until(released); }, [](Outcome) {});
+    workers.post(1000, [released] { spin_until(released); }, [](Outcome) {});
     workers.post(10, [dropped] { *dropped = true; }, [](Outcome) {});
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  EXPECT_EQ(threads_left_behind(), 1);
   *released = true;
+  while (threads_left_behind() > 0) std::this_thread::yield();
   EXPECT_FALSE(*dropped) << "what is queued is dropped";
 }
 
