@@ -32,6 +32,7 @@ constexpr std::array<Names<ReasoningName>, 2> kReasoning{
 template <class Table>
 std::vector<std::string_view> names_of(const Table& table) {
   std::vector<std::string_view> names;
+  names.reserve(table.size());
   for (const auto& [name, value] : table) names.push_back(name);
   return names;
 }

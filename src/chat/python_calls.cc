@@ -252,9 +252,10 @@ bool PythonCallReader::string_body(std::string& out, bool is_raw, bool is_format
     }
     if (c != '\\') {
       out += c;
-    } else if (at_end()) {
-      return false;
-    } else if (is_raw) {
+      continue;
+    }
+    if (at_end()) return false;
+    if (is_raw) {
       out += c;
       out += text_[at_++];
     } else if (!escape(out)) {

@@ -121,6 +121,9 @@ std::optional<PythonJson> as_integer(std::string_view text) {
 
 // float(text), and an integer where it has no fraction.
 std::optional<PythonJson> as_number(std::string_view text) {
+  text = strip(text);
+  // Digits of other scripts are numbers to Python too, but nothing that a model writes for one.
+  if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) return std::nullopt;
   std::optional<double> value;
   try {
     value = jinja::parse_float(text);

@@ -182,6 +182,18 @@ TEST(OutputParser, DeepNestingIsContentAndNoDanger) {
             1u);
 }
 
+// The detokenizer makes UTF-8 of everything, but a delta may end within a character.
+TEST(OutputParser, BytesThatAreNoUtf8AreTexts) {
+  const std::string begin = "<tool_call><function=f><parameter=";
+  const std::string end = "</parameter></function></tool_call>";
+  const Fixture fixture({.parser = "qwen3_xml"});
+  for (const char* const key : {"n", "x", "b", "l", "s"}) {
+    const Parsed parsed = fixture.whole(begin + key + ">1\xff" + end);
+    ASSERT_EQ(parsed.calls.size(), 1u) << key;
+    EXPECT_EQ(parsed.calls[0].arguments, std::string("{\"") + key + "\": \"1\xff\"}");
+  }
+}
+
 TEST(OutputParser, WithoutACallAForcedChoiceHasNoEmptyContent) {
   for (const ToolChoice choice : {ToolChoice::kRequired, ToolChoice::kNamed}) {
     EXPECT_EQ(Fixture({.parser = "hermes", .choice = choice}).whole(" \n"), Parsed{});
