@@ -44,8 +44,11 @@ class StepSampler {
   };
 
   void list_tasks(const StepPlan& plan, std::span<Sequence* const> sequences);
-  void run_task(const Task& task, const StepPlan& plan, const Sequence& sequence, std::span<const float> logits,
-                int thread);
+  struct LogitsRow {
+    std::span<const float> values;
+    std::span<const BlockStat> blocks;
+  };
+  void run_task(const Task& task, const StepPlan& plan, const Sequence& sequence, const LogitsRow& row, int thread);
 
   StepExecutor& executor_;
   Sampler& sampler_;
