@@ -22,6 +22,7 @@ struct SampleTask {
   int64_t position = 0;  // absolute position of the token to be drawn: prompt length + tokens drawn so far
   std::span<const uint32_t> allowed =
       {};  // a bit a token: those whose bit is clear count as -inf; empty: all are allowed
+  std::span<const BlockStat> blocks = {};  // of the logits as they are, where known already
 };
 
 struct SampleResult {
@@ -38,6 +39,7 @@ struct PromptTask {
   int32_t token_id = 0;
   int count = 0;
   LogprobsMode mode = LogprobsMode::kRawLogprobs;
+  std::span<const BlockStat> blocks = {};  // as SampleTask's
 };
 
 // What params->logprobs_mode means here (processed: the values that the draw is made from). Greedy rows have neither
