@@ -1,4 +1,5 @@
-// Time per row of the sampler: what one draw costs beside the head that made its logits.
+// Time per row of the sampler: what one draw costs beside the head that made its logits, and what the head's stats of
+// their blocks cost (block_stats).
 #include <benchmark/benchmark.h>
 
 #include <cmath>
@@ -45,7 +46,9 @@ void run_rows(benchmark::State& state, const std::vector<float>& row, const Samp
               const std::vector<int32_t>& prompt = {}) {
   Sampler sampler(kernels(), static_cast<int>(row.size()));
   sampler.reserve(1);
-  SampleTask task = {row, &params, prompt, prompt, 7, 0};
+  std::vector<BlockStat> blocks(static_cast<size_t>(vocab_blocks(static_cast<int64_t>(row.size()))));
+  kernels().block_stats(row.data(), static_cast<int64_t>(row.size()), blocks.data());
+  SampleTask task = {row, &params, prompt, prompt, 7, 0, blocks};
   for (auto _ : state) {
     benchmark::DoNotOptimize(sampler.sample(task, 0));
     ++task.position;
@@ -66,7 +69,21 @@ void add(const char* name, SamplingParams params, std::vector<float> (*make_row)
   }
 }
 
+void run_stats(benchmark::State& state, const std::vector<float>& row) {
+  std::vector<BlockStat> blocks(static_cast<size_t>(vocab_blocks(static_cast<int64_t>(row.size()))));
+  for (auto _ : state) {
+    kernels().block_stats(row.data(), static_cast<int64_t>(row.size()), blocks.data());
+    benchmark::DoNotOptimize(blocks.data());
+  }
+}
+
 void add_all() {
+  for (const int vocab_size : {kSmolLm2, kQwen})
+    benchmark::RegisterBenchmark(("block_stats/" + std::to_string(vocab_size)).c_str(), [row = model_row(vocab_size)](
+                                                                                            benchmark::State& state) {
+      run_stats(state, row);
+    })->Unit(benchmark::kMicrosecond);
+
   SamplingParams greedy;
   greedy.temperature = 0.0f;
   add("greedy", greedy);

@@ -163,6 +163,8 @@ class Backend {
   // y = x w^T (+ bias) (+ y, with `accumulate`); y is [x.rows(), w.rows()], rows `stride` floats apart.
   virtual void linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
                       int64_t stride) = 0;
+  // y = x w^T (+ bias), rows w.rows() apart, and the stats of every row's blocks: [x.rows(), vocab_blocks(w.rows())].
+  virtual void logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) = 0;
   // y = silu(x gate^T + gate_bias) * (x up^T + up_bias).
   virtual void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
                           const float* up_bias, ProductInput& y) = 0;

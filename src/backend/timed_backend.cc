@@ -36,6 +36,11 @@ void TimedBackend::linear(const ProductInput& x, const Matrix& w, const float* b
         static_cast<double>(w.size_bytes()), [&] { backend_->linear(x, w, bias, accumulate, y, stride); });
 }
 
+void TimedBackend::logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) {
+  timed({"logits", w.rows(), w.columns()}, 2.0 * static_cast<double>(x.rows() * w.rows() * w.columns()),
+        static_cast<double>(w.size_bytes()), [&] { backend_->logits(x, w, bias, y, blocks); });
+}
+
 void TimedBackend::gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
                               const float* up_bias, ProductInput& y) {
   timed({"gated_silu", gate.rows() + up.rows(), gate.columns()},

@@ -61,6 +61,7 @@ class TimedBackend final : public Backend {
   void rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) override;
   void linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
               int64_t stride) override;
+  void logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) override;
   void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
                   const float* up_bias, ProductInput& y) override;
   void attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) override;

@@ -7,6 +7,9 @@
 namespace unspool {
 
 inline constexpr int kVocabBlock = 256;
+constexpr int64_t vocab_blocks(int64_t vocab_size) {
+  return (vocab_size + kVocabBlock - 1) / kVocabBlock;
+}
 
 // Maximum of a block and the sum of exp(x - max) over it (16 lanes by index mod 16, added in the tree 8, 4, 2, 1).
 // A block of -inf alone has max -inf and sum 0; with a NaN or +inf in it the sum is NaN, and the max is anything.

@@ -26,13 +26,17 @@ void StepSampler::run(const StepPlan& plan, std::span<Sequence* const> sequences
     const int count = std::min(executor_.max_logits_rows(), num_rows - first);
     int64_t stride = 0;
     const std::span<float> logits = executor_.logits(first, count, &stride);
+    const std::span<const BlockStat> blocks = executor_.logits_blocks();
+    const size_t row_blocks = blocks.size() / static_cast<size_t>(count);
     size_t end_task = first_task;
     while (end_task < tasks_.size() && tasks_[end_task].row < first + count) ++end_task;
     pool_.parallel_for(static_cast<int64_t>(end_task - first_task), [&](int64_t index, int thread) {
       const Task& task = tasks_[first_task + static_cast<size_t>(index)];
-      const auto offset = static_cast<size_t>((task.row - first) * stride);
+      const auto row = static_cast<size_t>(task.row - first);
       run_task(task, plan, *sequences[task.sequence],
-               logits.subspan(offset, static_cast<size_t>(executor_.vocab_size())), masks[task.sequence], thread);
+               {logits.subspan(row * static_cast<size_t>(stride), static_cast<size_t>(executor_.vocab_size())),
+                blocks.subspan(row * row_blocks, row_blocks), masks[task.sequence]},
+               thread);
     });
     first_task = end_task;
     first += count;
@@ -79,26 +83,28 @@ void StepSampler::list_tasks(const StepPlan& plan, std::span<Sequence* const> se
   prompt_rows_.assign(num_prompt_rows, {});
 }
 
-void StepSampler::run_task(const Task& task, const StepPlan& plan, const Sequence& sequence,
-                           std::span<const float> logits, std::span<const uint32_t> mask, int thread) {
+void StepSampler::run_task(const Task& task, const StepPlan& plan, const Sequence& sequence, const LogitsRow& row,
+                           int thread) {
   const Request& request = sequence.request;
   const auto& prompt = request.spec().prompt_token_ids;
   const int position = plan.sequences[task.sequence].start + row_offsets_[task.row];
   if (task.sample < 0) {
-    prompt_rows_[task.slot] = sampler_.prompt_logprobs({.logits = logits,
+    prompt_rows_[task.slot] = sampler_.prompt_logprobs({.logits = row.values,
                                                         .token_id = prompt[position + 1],
                                                         .count = *request.params().prompt_logprobs,
-                                                        .mode = request.params().logprobs_mode},
+                                                        .mode = request.params().logprobs_mode,
+                                                        .blocks = row.blocks},
                                                        thread);
     return;
   }
-  draws_[task.slot] = sampler_.sample({.logits = logits,
+  draws_[task.slot] = sampler_.sample({.logits = row.values,
                                        .params = &request.params(),
                                        .prompt_token_ids = prompt,
                                        .output_token_ids = sequence.output_token_ids,
                                        .seed = request.seed_of(task.sample),
                                        .position = position + 1,
-                                       .allowed = mask},
+                                       .blocks = row.blocks,
+                                       .allowed = row.mask},
                                       thread);
 }
 

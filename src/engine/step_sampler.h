@@ -46,8 +46,12 @@ class StepSampler {
   };
 
   void list_tasks(const StepPlan& plan, std::span<Sequence* const> sequences);
-  void run_task(const Task& task, const StepPlan& plan, const Sequence& sequence, std::span<const float> logits,
-                std::span<const uint32_t> mask, int thread);
+  struct LogitsRow {
+    std::span<const float> values;
+    std::span<const BlockStat> blocks;
+    std::span<const uint32_t> mask;
+  };
+  void run_task(const Task& task, const StepPlan& plan, const Sequence& sequence, const LogitsRow& row, int thread);
 
   StepExecutor& executor_;
   Sampler& sampler_;

@@ -156,10 +156,10 @@ int64_t CausalLm::keep_logits_rows(const ModelBatch& batch) {
   return to;
 }
 
-void CausalLm::logits(int first, int count, float* y) {
+void CausalLm::logits(int first, int count, float* y, BlockStat* blocks) {
   backend_.rms_norm(x_.as<float>() + first * config_.hidden_size, count, final_norm_,
                     static_cast<float>(config_.rms_norm_eps), *head_input_);
-  head_.forward(backend_, *head_input_, y, config_.vocab_size);
+  head_.logits(backend_, *head_input_, y, blocks);
 }
 
 }  // namespace unspool

@@ -44,7 +44,7 @@ class CausalLm {
   // Runs the layers; the batch's logits rows are kept for logits(). `non_finite` has an entry a sequence.
   void forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_t> non_finite);
   // Logits of rows [first, first + count) of the last batch's logits_rows: y [count, vocab_size].
-  void logits(int first, int count, float* y);
+  void logits(int first, int count, float* y, BlockStat* blocks);
 
   // The tensors of the checkpoint that it was loaded from, which may be loaded from another one or given back; nothing
   // may run while they are.

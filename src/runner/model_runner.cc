@@ -67,7 +67,8 @@ void ModelRunner::execute(const StepPlan& plan) {
 std::span<float> ModelRunner::logits(int first, int count, int64_t* stride) {
   UNSPOOL_CHECK(count <= max_logits_rows_, "{} rows of logits, {} at most", count, max_logits_rows_);
   *stride = vocab_size();
-  model_->logits(first, count, logits_.as<float>());
+  logits_blocks_.resize(static_cast<size_t>(count * vocab_blocks(vocab_size())));
+  model_->logits(first, count, logits_.as<float>(), logits_blocks_.data());
   return {logits_.as<float>(), static_cast<size_t>(count) * static_cast<size_t>(vocab_size())};
 }
 

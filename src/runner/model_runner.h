@@ -20,6 +20,7 @@ class ModelRunner final : public StepExecutor {
   void execute(const StepPlan& plan) override;
   std::span<const int> non_finite_sequences() const override { return non_finite_; }
   std::span<float> logits(int first, int count, int64_t* stride) override;
+  std::span<const BlockStat> logits_blocks() const override { return logits_blocks_; }
   int max_logits_rows() const override { return max_logits_rows_; }
 
   // What may be given back between steps; execute() checks that it is there again.
@@ -37,6 +38,7 @@ class ModelRunner final : public StepExecutor {
   std::unique_ptr<KvCache> cache_;
   int max_logits_rows_;
   Buffer logits_;  // [max_logits_rows, vocab_size]
+  std::vector<BlockStat> logits_blocks_;
   ModelBatch batch_;
   std::vector<int> non_finite_;
 };

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/vocab_kernels.h"
 #include "scheduler/step_plan.h"
 
 namespace unspool {
@@ -23,6 +24,8 @@ class StepExecutor {
   // Logits of rows [first, first + count) of the last plan, counted over plan.sequences' logits_rows in order.
   // Returns [count, vocab_size] rows, `stride` floats apart; valid until the next call. count <= max_logits_rows().
   virtual std::span<float> logits(int first, int count, int64_t* stride) = 0;
+  // Of the rows that logits() gave last: [count, vocab_blocks(vocab_size)]; or empty, where they are not known.
+  virtual std::span<const BlockStat> logits_blocks() const { return {}; }
   virtual int max_logits_rows() const = 0;  // bounds what logits() holds at once
 };
 

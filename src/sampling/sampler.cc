@@ -123,12 +123,13 @@ SampleResult Sampler::sample(const SampleTask& asked, int thread) {
     if (!finite(asked.logits)) return result;  // the mask may hide it
     apply_mask(asked.allowed, asked.logits, s.allowed);
     task.logits = s.allowed;
+    task.blocks = {};  // those of the logits as they were
   }
   const std::span<const float> values = process(task, s);
   const bool in_place = values.data() == task.logits.data();
   const bool processed = is_processed(params.logprobs_mode);
   const bool needs_row = !params.greedy() || (params.logprobs && (processed || in_place));
-  if (needs_row) s.processed_row.reset(values);
+  if (needs_row) s.processed_row.reset(values, in_place ? task.blocks : std::span<const BlockStat>());
   const bool values_finite = needs_row ? s.processed_row.finite() : finite(values);
   // Processors may hide what is not finite, so the logits are looked at themselves; a temperature leaves it as it is.
   const bool hidden = LogitsProcessors::needed(params, {task.prompt_token_ids, task.output_token_ids});
@@ -158,7 +159,7 @@ SampleResult Sampler::sample(const SampleTask& asked, int thread) {
     scored.normalizer = LogNormalizer(kernels_, truncation.blocks);
   } else {
     if (!in_place) {
-      s.raw_row.reset(task.logits);
+      s.raw_row.reset(task.logits, task.blocks);
       scored.row = &s.raw_row;
     }
     scored.normalizer = LogNormalizer(kernels_, scored.row->blocks());
@@ -174,7 +175,7 @@ PositionLogprobs Sampler::prompt_logprobs(const PromptTask& task, int thread) {
   Scratch& s = scratch(thread, task.logits);
   UNSPOOL_CHECK(task.token_id >= 0 && task.token_id < vocab_size_, "token {}, vocabulary {}", task.token_id,
                 vocab_size_);
-  s.raw_row.reset(task.logits);
+  s.raw_row.reset(task.logits, task.blocks);
   if (!s.raw_row.finite() || s.raw_row.max() == -kInfinity) return {};
   const ScoredRow scored = {&s.raw_row, {}, LogNormalizer(kernels_, s.raw_row.blocks()), is_logits(task.mode)};
   return s.ranker.with_best(scored, task.token_id, task.count);

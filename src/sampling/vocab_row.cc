@@ -44,10 +44,14 @@ BlockStat merge_blocks(const VocabKernels& kernels, std::span<const BlockStat> b
   return total;
 }
 
-void VocabRow::reset(std::span<const float> values) {
+void VocabRow::reset(std::span<const float> values, std::span<const BlockStat> known) {
   values_ = values;
-  blocks_.resize((values.size() + kVocabBlock - 1) / kVocabBlock);
-  kernels_.block_stats(values.data(), size(), blocks_.data());
+  blocks_ = known;
+  if (known.empty()) {
+    own_blocks_.resize(static_cast<size_t>(vocab_blocks(size())));
+    kernels_.block_stats(values.data(), size(), own_blocks_.data());
+    blocks_ = own_blocks_;
+  }
   max_ = -kInfinity;
   finite_ = true;
   for (const BlockStat& block : blocks_) {

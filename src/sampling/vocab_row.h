@@ -39,8 +39,8 @@ class VocabRow {
  public:
   explicit VocabRow(const VocabKernels& kernels) : kernels_(kernels) {}
 
-  // The values must outlive the row's use.
-  void reset(std::span<const float> values);
+  // The values must outlive the row's use, and so must their stats where they are known already.
+  void reset(std::span<const float> values, std::span<const BlockStat> known = {});
 
   std::span<const float> values() const { return values_; }
   int64_t size() const { return static_cast<int64_t>(values_.size()); }
@@ -54,7 +54,8 @@ class VocabRow {
  private:
   const VocabKernels& kernels_;
   std::span<const float> values_;
-  std::vector<BlockStat> blocks_;
+  std::span<const BlockStat> blocks_;
+  std::vector<BlockStat> own_blocks_;
   float max_ = 0.0f;
   bool finite_ = false;
 };

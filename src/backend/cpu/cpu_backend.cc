@@ -36,6 +36,14 @@ struct CpuBackend::Tile {
   int64_t columns(int64_t all) const { return std::min(panels * kPanel, all - column()); }
 };
 
+// Where a product's results go.
+struct CpuBackend::Output {
+  const float* bias;
+  bool accumulate;
+  float* y;
+  int64_t stride;
+};
+
 CpuBackend::CpuBackend(ThreadPool& pool, const KernelTable& kernels)
     : pool_(pool), kernels_(kernels), scratch_(static_cast<size_t>(pool.size())) {}
 
@@ -121,6 +129,13 @@ Result<std::unique_ptr<KvCache>> CpuBackend::make_kv_cache(const KvCacheShape& s
   return std::unique_ptr<KvCache>(std::move(storage));
 }
 
+// The first panel of the run that the thread of task `index` probably takes next: threads that are all as fast take
+// them by turns. -1: none, or the same panels for other rows.
+int64_t CpuBackend::panel_after(int64_t index, int64_t row_tiles, int64_t runs, int64_t run) const {
+  const int64_t next = (index + pool_.size()) / row_tiles;
+  return next == index / row_tiles || next >= runs ? -1 : next * run;
+}
+
 // f(tile) for tiles that cover rows x panels. The rows of one group of panels follow each other, so that its weights
 // are read from memory once. Where there are only a few rows, memory is what is waited for: a task is then a long run
 // of panels, which are read front to back.
@@ -134,9 +149,7 @@ void CpuBackend::for_tiles(int64_t rows, int64_t panels, F&& f) {
   const int64_t runs = (panels + run - 1) / run;
   pool_.parallel_for(runs * row_tiles, [&](int64_t i, int) {
     const int64_t row = i % row_tiles * kTileRows, end = std::min(panels, (i / row_tiles + 1) * run);
-    // Threads that take tiles by turns, each as fast as the others, come to this one next.
-    const int64_t next = (i + pool_.size()) / row_tiles;
-    const int64_t next_panel = next == i / row_tiles || next >= runs ? -1 : next * run;
+    const int64_t next_panel = panel_after(i, row_tiles, runs, run);
     for (int64_t panel = i / row_tiles * run; panel < end; panel += width)
       f(Tile{row, std::min(kTileRows, rows - row), panel, std::min(width, end - panel), next_panel});
   });
@@ -196,24 +209,57 @@ void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const
   for (int64_t i = 0; i < tile.rows * kTileStride; ++i) out[i] += low[i];
 }
 
+namespace {
+
+void check_product(const PackedInput& x, const PackedMatrix& w) {
+  UNSPOOL_CHECK(x.columns() == w.columns() && x.pairs() == (w.stored() == Stored::kBf16),
+                "an input of {} columns for a matrix of {}", x.columns(), w.columns());
+}
+
+}  // namespace
+
 void CpuBackend::linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
                         int64_t stride) {
   const auto& input = static_cast<const PackedInput&>(x);
   const auto& matrix = static_cast<const PackedMatrix&>(w);
-  UNSPOOL_CHECK(input.columns() == matrix.columns() && input.pairs() == (matrix.stored() == Stored::kBf16),
-                "an input of {} columns for a matrix of {}", input.columns(), matrix.columns());
-  for_tiles(input.rows(), matrix.panels(), [&](const Tile& tile) {
-    alignas(64) float out[kTileRows * kTileStride];
-    alignas(64) float low[kTileRows * kTileStride];
-    tile_product(input, matrix, tile, out, low, matrix.panel_or_null(tile.next_panel));
-    kernels_.epilogue({.tile = out,
-                       .tile_stride = kTileStride,
-                       .rows = tile.rows,
-                       .columns = tile.columns(matrix.rows()),
-                       .bias = bias == nullptr ? nullptr : bias + tile.column(),
-                       .y = y + tile.row * stride + tile.column(),
-                       .y_stride = stride,
-                       .add_to_y = accumulate});
+  check_product(input, matrix);
+  for_tiles(input.rows(), matrix.panels(),
+            [&](const Tile& tile) { linear_tile(input, matrix, tile, {bias, accumulate, y, stride}); });
+}
+
+void CpuBackend::linear_tile(const PackedInput& x, const PackedMatrix& w, const Tile& tile, const Output& to) const {
+  alignas(64) float out[kTileRows * kTileStride];
+  alignas(64) float low[kTileRows * kTileStride];
+  tile_product(x, w, tile, out, low, w.panel_or_null(tile.next_panel));
+  kernels_.epilogue({.tile = out,
+                     .tile_stride = kTileStride,
+                     .rows = tile.rows,
+                     .columns = tile.columns(w.rows()),
+                     .bias = to.bias == nullptr ? nullptr : to.bias + tile.column(),
+                     .y = to.y + tile.row * to.stride + tile.column(),
+                     .y_stride = to.stride,
+                     .add_to_y = to.accumulate});
+}
+
+// Tasks are whole blocks of the vocabulary, whose stats are taken while they are in the core's own cache.
+void CpuBackend::logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) {
+  const auto& input = static_cast<const PackedInput&>(x);
+  const auto& matrix = static_cast<const PackedMatrix&>(w);
+  check_product(input, matrix);
+  constexpr int64_t kRun = kVocabBlock / kPanel;
+  const int64_t rows = input.rows(), panels = matrix.panels(), columns = matrix.rows();
+  const int64_t runs = vocab_blocks(columns), row_tiles = (rows + kTileRows - 1) / kTileRows;
+  pool_.parallel_for(runs * row_tiles, [&](int64_t i, int) {
+    const int64_t block = i / row_tiles, row = i % row_tiles * kTileRows, end = std::min(panels, (block + 1) * kRun);
+    const int64_t tile_rows = std::min(kTileRows, rows - row);
+    for (int64_t panel = block * kRun; panel < end; panel += kTilePanels) {
+      const int64_t next = panel + kTilePanels < end ? panel + kTilePanels : panel_after(i, row_tiles, runs, kRun);
+      linear_tile(input, matrix, {row, tile_rows, panel, std::min(kTilePanels, end - panel), next},
+                  {bias, false, y, columns});
+    }
+    const int64_t first = block * kVocabBlock, n = std::min<int64_t>(kVocabBlock, columns - first);
+    for (int64_t r = row; r < row + tile_rows; ++r)
+      kernels_.vocab.block_stats(y + r * columns + first, n, blocks + r * runs + block);
   });
 }
 

@@ -40,12 +40,14 @@ class CpuBackend final : public Backend {
   void rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) override;
   void linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
               int64_t stride) override;
+  void logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) override;
   void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
                   const float* up_bias, ProductInput& y) override;
   void attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) override;
 
  private:
   struct Tile;
+  struct Output;
   CpuBackend(ThreadPool& pool, const KernelTable& kernels);
   template <class F>
   void for_rows(int64_t rows, F&& f);
@@ -53,6 +55,8 @@ class CpuBackend final : public Backend {
   void for_tiles(int64_t rows, int64_t panels, F&& f);
   void tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low,
                     const void* ahead) const;
+  void linear_tile(const PackedInput& x, const PackedMatrix& w, const Tile& tile, const Output& to) const;
+  int64_t panel_after(int64_t index, int64_t row_tiles, int64_t runs, int64_t run) const;
   void rotate_and_store(const AttentionArgs& args, KvStorage& cache);
   struct AttentionCall;
   AttentionItem attention_item(const AttentionCall& call, int64_t index, int thread, int64_t first_key,

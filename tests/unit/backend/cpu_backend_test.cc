@@ -1,6 +1,8 @@
 // The backend's operations against the reference: every instruction set, one to three threads, every dtype.
+#include <bit>
 #include <cstring>
 
+#include "backend/reference/vocab_reference.h"
 #include "backend_fixture.h"
 #include "tensor/convert.h"
 
@@ -116,6 +118,33 @@ TEST_P(CpuBackendTest, Linear) {
 }
 
 // The norm's rows are a product's left side: seen through a product.
+TEST_P(CpuBackendTest, LogitsAreALinearsWithTheStatsOfTheirBlocks) {
+  constexpr int64_t kColumns = 40, kMost = 100;
+  const auto x = random_.values(kMost * kColumns);
+  for (const int64_t outputs : {7, 256, 600, 4000}) {
+    const auto w = random_.values(outputs * kColumns), bias = random_.values(outputs);
+    for_every_backend([&](CpuBackend& backend, const std::string& name) {
+      const auto matrix = stacked(backend, w, kColumns, GetParam(), GetParam());
+      const auto input = backend.make_product_input(kMost, kColumns, GetParam(), MatmulPrecision::kBf16x2).value();
+      for (const int64_t rows : {int64_t{1}, int64_t{5}, int64_t{16}, kMost}) {
+        std::vector<float> y(static_cast<size_t>(rows * outputs)), expected(y.size());
+        std::vector<BlockStat> blocks(static_cast<size_t>(rows * vocab_blocks(outputs))), stats(blocks.size());
+        backend.prepare(x.data(), rows, kColumns, *input);
+        backend.logits(*input, *matrix, bias.data(), y.data(), blocks.data());
+        backend.linear(*input, *matrix, bias.data(), false, expected.data(), outputs);
+        for (int64_t r = 0; r < rows; ++r)
+          reference_vocab_kernels().block_stats(expected.data() + r * outputs, outputs,
+                                                stats.data() + r * vocab_blocks(outputs));
+        EXPECT_TRUE(same_bits(y, expected)) << name << ", " << rows << " rows of " << outputs;
+        for (size_t b = 0; b < blocks.size(); ++b) {
+          ASSERT_EQ(blocks[b].max, stats[b].max) << name << ", " << rows << " rows of " << outputs;
+          ASSERT_EQ(std::bit_cast<uint32_t>(blocks[b].sum), std::bit_cast<uint32_t>(stats[b].sum));
+        }
+      }
+    });
+  }
+}
+
 TEST_P(CpuBackendTest, RmsNormAndGatedSilu) {
   constexpr int64_t kRows = 37, kHidden = 45, kInner = 83;
   const auto x = random_.values(kRows * kHidden), weight = random_.values(kHidden);

@@ -85,6 +85,28 @@ TEST(Sampler, SampledLogprobsHaveThePromptsBits) {
   }
 }
 
+// The head has them already.
+TEST(Sampler, StatsThatAreGivenAreNotTakenAgain) {
+  constexpr int kVocab = 3000;
+  const VocabKernels& kernels = reference_vocab_kernels();
+  Sampler sampler(kernels, kVocab);
+  sampler.reserve(1);
+  for (Case& c : random_cases(300, kVocab)) {
+    std::vector<BlockStat> blocks(static_cast<size_t>(vocab_blocks(kVocab)));
+    kernels.block_stats(c.logits.data(), kVocab, blocks.data());
+    SampleTask task = c.task();
+    const SampleResult taken = sampler.sample(task, 0);
+    task.blocks = blocks;
+    expect_same_bits(taken, sampler.sample(task, 0));
+    // They are read, then: where they say that nothing is to be had, nothing is.
+    if (!c.params.greedy() && c.params.temperature == 1.0f && taken.finite && !taken.barred) {
+      for (BlockStat& block : blocks) block = {-kInfinity, 0.0f};
+      const PromptTask scored = {.logits = c.logits, .token_id = taken.token_id, .blocks = blocks};
+      EXPECT_TRUE(sampler.prompt_logprobs(scored, 0).empty());
+    }
+  }
+}
+
 TEST(Sampler, UntruncatedProcessedValuesHaveTheRawBits) {
   for (Case& c : random_cases(50, 900)) {
     c.params = SamplingParams{};
