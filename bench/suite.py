@@ -1,6 +1,6 @@
 """The whole suite, as one JSON beside the machine's limits:
 
-    ./dev bench suite RESULT.json [--quick] [--model DIR]...
+    ./dev bench suite RESULT.json [--quick] [--rounds N] [--model DIR]...
 
 Kernels, attention, sampler and the engine's own work by Google Benchmark, then the server (bench/run.py) for each model. The
 limits are read between all of them; where they differ by more than a tenth the machine was not quiet, and a line says so.
@@ -62,10 +62,10 @@ def figures(repeats):
     return {key: float(f"{value:.4g}") for key, value in found.items()}
 
 
-def server(model, quick):
+def server(model, rounds):
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [sys.executable, ROOT / "bench" / "run.py", "--model", model, "--json", out.name]
-        command += ["--rounds", "1" if quick else "5"]
+        command += ["--rounds", str(rounds)]
         subprocess.run([*command, "--", "--max-model-len", "4096"], check=True)
         return json.loads(Path(out.name).read_text())
 
@@ -74,6 +74,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result", type=Path)
     parser.add_argument("--quick", action="store_true", help="one short run of each: to see that all works")
+    parser.add_argument("--rounds", type=int, default=5, help="of each of the server's cases")
     parser.add_argument("--model", type=Path, action="append", help="for the server's part (SmolLM2 unless given)")
     args = parser.parse_args()
 
@@ -84,7 +85,7 @@ def main():
         result["micro"][name] = micro(name, args.quick)
         readings.append(read_limits())
     for model in args.model or [SMOLLM2]:
-        result["server"][model.name] = server(model, args.quick)
+        result["server"][model.name] = server(model, 1 if args.quick else args.rounds)
         readings.append(read_limits())
     for limit in LIMITS:
         values = [reading[limit] for reading in readings]

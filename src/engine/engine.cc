@@ -63,7 +63,7 @@ struct Engine::Impl {
       {
         std::unique_lock lock(mutex);
         const bool rests = inbox.empty() && !core.has_work();
-        idle = rests && core.num_compiling() == 0;
+        idle = rests && core.num_unready() == 0;
         if (rests) {
           if (idle) became_idle.notify_all();
           if (stopped) return;

@@ -53,7 +53,8 @@ class EngineCore {
   EngineState& state() { return state_; }
   const EngineState& state() const { return state_; }
   void state_changed();
-  int num_compiling() const { return num_compiling_; }  // grammars that requests wait for
+  int num_compiling() const { return num_compiling_; }          // grammars that were asked for; who asked may be gone
+  int num_unready() const { return scheduler_.num_unready(); }  // requests that wait for theirs
   int num_in_flight() const { return scheduler_.num_in_flight(); }
   bool holds_mixed_weights() const { return scheduler_.holds_mixed_weights(); }
   // Running requests give up their keys and values, and nothing computed so far can be hit again.

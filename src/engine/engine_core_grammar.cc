@@ -86,6 +86,11 @@ void EngineCore::fill_masks(const StepPlan& plan) {
   grammar_masks_.fill(mask_rows_);
   for (size_t k = 0; k < indices.size(); ++k) {
     if (mask_rows_[k].error) {
+      // The same text would cost another thread each time.
+      if (mask_rows_[k].error->kind == ErrorKind::kInvalidArgument) {
+        const Sequence& sequence = *scheduled[indices[k]];
+        dependencies_.grammars->condemn(sequence.request.params().structured_outputs->grammar, *mask_rows_[k].error);
+      }
       mask_errors_[indices[k]] = std::move(mask_rows_[k].error);
     } else {
       masks_[indices[k]] = mask_rows_[k].constraint->mask();

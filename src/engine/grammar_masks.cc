@@ -11,7 +11,7 @@ namespace {
 // A mask takes some microseconds to some milliseconds. Everybody in the batch waits for it, so what takes much longer
 // must end; a thread that was left behind takes cycles that nobody else wants.
 constexpr double kLimitS = 1.0;
-constexpr int kMostLeftBehind = 4;
+constexpr int kMostLeftBehind = 16;
 
 struct Progress {
   std::mutex mutex;

@@ -103,8 +103,8 @@ void StepSampler::run_task(const Task& task, const StepPlan& plan, const Sequenc
                                        .output_token_ids = sequence.output_token_ids,
                                        .seed = request.seed_of(task.sample),
                                        .position = position + 1,
-                                       .allowed = row.mask,
-                                       .blocks = row.blocks},
+                                       .blocks = row.blocks,
+                                       .allowed = row.mask},
                                       thread);
 }
 

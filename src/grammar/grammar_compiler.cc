@@ -10,6 +10,8 @@ namespace unspool {
 namespace {
 
 constexpr int kMostLeftBehind = 4;
+// Whoever generates goes first.
+constexpr int kNiceness = 10;
 // What an entry costs beside its text and its grammar, so that failures are bounded as well.
 constexpr size_t kEntryBytes = 512;
 
@@ -44,7 +46,7 @@ GrammarCompiler::GrammarCompiler(std::shared_ptr<GrammarBackend> backend, Gramma
     : backend_(std::move(backend)),
       options_(options),
       cache_(std::make_unique<Cache>()),
-      workers_(options.threads, kMostLeftBehind) {}
+      workers_(options.threads, kMostLeftBehind, kNiceness) {}
 
 GrammarCompiler::~GrammarCompiler() = default;
 
@@ -90,23 +92,39 @@ void GrammarCompiler::finish(const GrammarSpec& spec, const Compiled& compiled) 
   {
     const std::lock_guard lock(cache_->mutex);
     const auto at = cache_->entries.find(spec);
-    Cache::Entry& entry = at->second;
-    waiting = std::move(entry.waiting);
+    waiting = std::move(at->second.waiting);
     ++cache_->num_compiled;
     // A text that is wrong stays wrong; what was our own fault, or the moment's, is tried again.
     if (!compiled.ok() && compiled.error().kind != ErrorKind::kInvalidArgument) {
       cache_->entries.erase(at);
     } else {
-      entry.compiled = std::make_shared<Compiled>(compiled);
-      // The text is held twice, as the key and in the order of use.
-      entry.bytes = kEntryBytes + 2 * spec.text.size() + (compiled.ok() ? (*compiled)->size_bytes() : 0);
-      cache_->bytes += entry.bytes;
-      cache_->by_use.push_front(spec);
-      entry.used = cache_->by_use.begin();
-      cache_->shrink(options_.cache_bytes);
+      keep(spec, compiled);
     }
   }
   for (const Callback& callback : waiting) callback(compiled);
+}
+
+// Under the mutex; the entry is there.
+void GrammarCompiler::keep(const GrammarSpec& spec, const Compiled& compiled) {
+  Cache::Entry& entry = cache_->entries.at(spec);
+  entry.compiled = std::make_shared<Compiled>(compiled);
+  // The text is held twice, as the key and in the order of use.
+  entry.bytes = kEntryBytes + 2 * spec.text.size() + (compiled.ok() ? (*compiled)->size_bytes() : 0);
+  cache_->bytes += entry.bytes;
+  cache_->by_use.push_front(spec);
+  entry.used = cache_->by_use.begin();
+  cache_->shrink(options_.cache_bytes);
+}
+
+void GrammarCompiler::condemn(const GrammarSpec& spec, const Error& error) {
+  const std::lock_guard lock(cache_->mutex);
+  const auto [at, fresh] = cache_->entries.try_emplace(spec);
+  if (!fresh && !at->second.compiled) return;  // it is being compiled again, and will be condemned again
+  if (!fresh) {
+    cache_->bytes -= at->second.bytes;
+    cache_->by_use.erase(at->second.used);
+  }
+  keep(spec, error);
 }
 
 GrammarCompiler::Stats GrammarCompiler::stats() const {

@@ -16,7 +16,7 @@
 namespace unspool {
 
 struct GrammarCompilerOptions {
-  int threads = 1;
+  int threads = 2;                 // so that one that takes long holds up no other
   double limit_s = 5;              // of processor time, for one grammar
   size_t cache_bytes = 512 << 20;  // of compiled grammars that nobody need be using
   // A grammar's cost grows with its text, faster than in proportion; this one takes some hundred megabytes at worst.
@@ -34,6 +34,9 @@ class GrammarCompiler {
   // From any thread. Calls back once: before this returns where the outcome is known, else on another thread.
   void compile(const GrammarSpec& spec, Callback callback);
 
+  // From now on, who asks for it hears the error: it compiles, but is of no use.
+  void condemn(const GrammarSpec& spec, const Error& error);
+
   struct Stats {
     size_t num_kept = 0;
     size_t bytes_kept = 0;
@@ -45,6 +48,7 @@ class GrammarCompiler {
  private:
   struct Cache;
   void finish(const GrammarSpec& spec, const Compiled& compiled);
+  void keep(const GrammarSpec& spec, const Compiled& compiled);
 
   std::shared_ptr<GrammarBackend> backend_;  // threads that were left behind are still in it
   GrammarCompilerOptions options_;

@@ -1,6 +1,7 @@
 #include "sampling/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "base/check.h"
@@ -33,19 +34,24 @@ float kept_logprob(const VocabKernels& kernels, const VocabRow& row, const Trunc
   return std::min(kept - LogNormalizer(kernels, row.blocks()).log_sum(), 0.0f);
 }
 
-// A grammar's mask comes before everything else, raw log-probs included.
+// A grammar's mask comes before everything else, raw log-probs included. Most words are nearly full or nearly empty, so
+// only what is rarer within each is done bit by bit.
 void apply_mask(std::span<const uint32_t> mask, std::span<const float> logits, std::vector<float>& out) {
   constexpr size_t kBits = 32;
   out.resize(logits.size());
   for (size_t first = 0; first < logits.size(); first += kBits) {
     const size_t count = std::min(kBits, logits.size() - first);
-    const uint32_t word = first / kBits < mask.size() ? mask[first / kBits] : 0;
-    if (word == 0) {
-      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(first), count, -kInfinity);
-      continue;
-    }
-    for (size_t bit = 0; bit < count; ++bit) {
-      out[first + bit] = (word >> bit & 1U) != 0 ? logits[first + bit] : -kInfinity;
+    const float* from = logits.data() + first;
+    float* to = out.data() + first;
+    const uint32_t inside = count == kBits ? ~0U : (1U << count) - 1;
+    const uint32_t allowed = first / kBits < mask.size() ? mask[first / kBits] & inside : 0;
+    if (std::popcount(allowed) < static_cast<int>(kBits / 2)) {
+      std::fill_n(to, count, -kInfinity);
+      for (uint32_t left = allowed; left != 0; left &= left - 1)
+        to[std::countr_zero(left)] = from[std::countr_zero(left)];
+    } else {
+      std::copy_n(from, count, to);
+      for (uint32_t left = ~allowed & inside; left != 0; left &= left - 1) to[std::countr_zero(left)] = -kInfinity;
     }
   }
 }
@@ -117,7 +123,7 @@ SampleResult Sampler::sample(const SampleTask& asked, int thread) {
     if (!finite(asked.logits)) return result;  // the mask may hide it
     apply_mask(asked.allowed, asked.logits, s.allowed);
     task.logits = s.allowed;
-    task.blocks = {};  // those of the logits without the mask
+    task.blocks = {};  // those of the logits as they were
   }
   const std::span<const float> values = process(task, s);
   const bool in_place = values.data() == task.logits.data();

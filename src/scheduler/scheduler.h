@@ -68,6 +68,7 @@ class Scheduler {
   int num_waiting() const { return static_cast<int>(waiting_.size()); }
   int num_in_flight() const { return num_running() + num_waiting() - num_queued_; }
   bool has_work() const;                                            // that may step
+  int num_unready() const { return num_unready_; }                  // waiting, and not to be admitted yet
   int num_queued() const { return num_queued_; }                    // waiting, never admitted
   int64_t num_queued_tokens() const { return num_queued_tokens_; }  // of those
 

@@ -65,6 +65,7 @@ struct WatchedWorkers::State : std::enable_shared_from_this<State> {
   std::deque<Job> jobs;
   std::vector<std::shared_ptr<Worker>> workers;  // those that are watched
   int most_left_behind = 0;
+  int niceness = 0;
   int num_left_behind = 0;
   int num_live = 0;     // watched threads that have not ended
   bool worked = false;  // since the watcher looked
@@ -83,6 +84,7 @@ void WatchedWorkers::State::work(Worker& self) {
   std::unique_lock lock(mutex);
   pthread_getcpuclockid(pthread_self(), &self.clock);
   self.thread_id = static_cast<id_t>(syscall(SYS_gettid));
+  if (niceness != 0) setpriority(PRIO_PROCESS, self.thread_id, niceness);
   while (true) {
     wake_worker.wait(lock, [this] { return !jobs.empty() || stopping; });
     if (stopping) break;
@@ -150,9 +152,10 @@ void WatchedWorkers::State::watch() {
   }
 }
 
-WatchedWorkers::WatchedWorkers(int threads, int most_left_behind) : state_(std::make_shared<State>()) {
+WatchedWorkers::WatchedWorkers(int threads, int most_left_behind, int niceness) : state_(std::make_shared<State>()) {
   const std::lock_guard lock(state_->mutex);
   state_->most_left_behind = most_left_behind;
+  state_->niceness = niceness;
   for (int i = 0; i < threads; ++i) state_->start_worker();
   watcher_ = std::thread([state = state_.get()] { state->watch(); });
 }

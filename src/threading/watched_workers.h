@@ -18,7 +18,8 @@ class WatchedWorkers {
   // Called once, on a thread of the workers; must not throw.
   using Callback = std::function<void(Outcome)>;
 
-  WatchedWorkers(int threads, int most_left_behind);
+  // `niceness`: of the threads, where others go first.
+  WatchedWorkers(int threads, int most_left_behind, int niceness = 0);
   // Drops what is queued, without a call, and leaves behind what does not end at once.
   ~WatchedWorkers();
   WatchedWorkers(const WatchedWorkers&) = delete;

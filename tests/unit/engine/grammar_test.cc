@@ -233,6 +233,13 @@ TEST(EngineGrammar, AMaskThatNeverComesFailsItsRequestAlone) {
   EXPECT_EQ(hung.error->kind, ErrorKind::kInvalidArgument);
   EXPECT_NE(hung.error->message.find("takes more than"), std::string::npos);
   EXPECT_EQ(good.samples[0].token_ids, kSaid);
+  // It is known from then on, and costs nobody anything.
+  const int steps = harness.executor.num_steps;
+  Record again;
+  harness.add(again, constrained("!hang"));
+  harness.finish();
+  ASSERT_TRUE(again.error);
+  EXPECT_EQ(harness.executor.num_steps, steps);
 }
 
 TEST(EngineGrammar, WithoutAGrammarEngineItIsRefused) {

@@ -105,5 +105,19 @@ TEST(GrammarCompiler, OneThatTakesTooLongIsGivenUpAndOthersGoOn) {
   EXPECT_TRUE(compile(compiler, "c").ok());
 }
 
+TEST(GrammarCompiler, OneThatIsCondemnedIsNotTriedAgain) {
+  const auto backend = std::make_shared<FakeBackend>();
+  GrammarCompiler compiler(backend, {.cache_bytes = 10000});
+  ASSERT_TRUE(compile(compiler, "a").ok());
+  compiler.condemn({GrammarKind::kRegex, "a"}, invalid_argument("of no use"));
+  EXPECT_EQ(compile(compiler, "a").error().message, "of no use");
+  compiler.condemn({GrammarKind::kRegex, "b"}, invalid_argument("nor is it"));
+  EXPECT_EQ(compile(compiler, "b").error().message, "nor is it");
+  EXPECT_EQ(backend->num_compiled, 1);
+  for (int i = 0; i < 100; ++i) compiler.condemn({GrammarKind::kRegex, "a"}, invalid_argument("of no use"));
+  EXPECT_EQ(compiler.stats().num_kept, 2u);
+  EXPECT_LT(compiler.stats().bytes_kept, 2000u);
+}
+
 }  // namespace
 }  // namespace unspool

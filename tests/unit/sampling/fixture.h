@@ -29,7 +29,7 @@ struct Draw {
 inline SampleResult sample_row(std::span<const float> logits, const SamplingParams& params, const Draw& draw = {}) {
   Sampler sampler(reference_vocab_kernels(), static_cast<int>(logits.size()));
   sampler.reserve(1);
-  return sampler.sample({logits, &params, draw.prompt, draw.output, draw.seed, draw.position, draw.allowed}, 0);
+  return sampler.sample({logits, &params, draw.prompt, draw.output, draw.seed, draw.position, {}, draw.allowed}, 0);
 }
 
 // Every entry's value by id, as `mode` shows it.

@@ -132,6 +132,34 @@ TEST(Processors, AMaskOfManyWordsEndsWithTheVocabulary) {
   EXPECT_EQ(sample_row(logits, greedy_params(), draw).token_id, 69);
 }
 
+TEST(Processors, AMaskedRowIsNotWhatIsKnownOfTheWholeOne) {
+  const Values logits = {1.0f, 9.0f, 0.5f, 4.0f};
+  const VocabKernels& kernels = reference_vocab_kernels();
+  std::vector<BlockStat> blocks(1);
+  kernels.block_stats(logits.data(), 4, blocks.data());
+  Sampler sampler(kernels, 4);
+  sampler.reserve(1);
+  const std::vector<uint32_t> allowed = {0b0101};
+  for (const LogprobsMode mode : {LogprobsMode::kRawLogprobs, LogprobsMode::kProcessedLogprobs}) {
+    SamplingParams params;
+    params.logprobs = -1;
+    params.logprobs_mode = mode;
+    const SampleTask task = {.logits = logits,
+                             .params = &params,
+                             .prompt_token_ids = {},
+                             .output_token_ids = {},
+                             .seed = 1,
+                             .position = 0,
+                             .blocks = blocks,
+                             .allowed = allowed};
+    const SampleResult result = sampler.sample(task, 0);
+    EXPECT_TRUE(result.token_id == 0 || result.token_id == 2);
+    double mass = 0;
+    for (const TokenLogprob& entry : result.logprobs) mass += std::exp(entry.logprob);
+    EXPECT_NEAR(mass, 1.0, 1e-6);
+  }
+}
+
 TEST(Processors, AMaskHidesNothingThatIsNotFinite) {
   SampleResult result =
       sample_row(Values{1.0f, std::numeric_limits<float>::quiet_NaN()}, greedy_params(), {.allowed = {1}});
