@@ -37,8 +37,8 @@ class Output:
     token_ids: [m], with the token that ended it. logprobs: [m], of the sampled tokens, in natural logarithm; None where
     they were not asked for. top_logprobs: [m], id to log-prob, the sampled token among them.
     finish_reason: "stop", "length" or "abort". stop_reason: the stop string or token id that was met, or None.
-    prompt_token_ids: of the prompt that this continues, where the server told. weight_versions: empty where the route
-    has none (chat() has none). message: of chat() alone.
+    prompt_token_ids: of the prompt that this continues, where the server told. weight_versions: empty where the
+    server told none. message: of chat() alone.
     """
 
     index: int
@@ -174,6 +174,7 @@ def chat_output(choice: dict[str, Any], prompt: list[int] | None) -> Output:
         stop_reason=choice.get("stop_reason"),
         text=choice["message"].get("content"),
         prompt_token_ids=prompt,
+        weight_versions=spans_of(choice),
         message=choice["message"],
     )
 

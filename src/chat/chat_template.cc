@@ -42,12 +42,13 @@ Value with_reasoning(const Value& message) {
 }  // namespace
 
 jinja::TemplateResult<std::unique_ptr<const ChatTemplate>> ChatTemplate::parse(
-    std::string_view source, std::vector<std::pair<std::string, std::string>> special_tokens) {
+    std::string_view source, std::vector<std::pair<std::string, std::string>> special_tokens,
+    std::optional<ContentFormat> format) {
   auto parsed = jinja::Template::parse(source);
   if (!parsed.ok()) return parsed.error();
   auto out = std::unique_ptr<ChatTemplate>(new ChatTemplate(std::move(*parsed)));
   out->special_tokens_ = std::move(special_tokens);
-  out->content_format_ = detect_content_format(out->template_->tree());
+  out->content_format_ = format ? *format : detect_content_format(out->template_->tree());
   out->supports_developer_ =
       source.find("'developer'") != std::string_view::npos || source.find("\"developer\"") != std::string_view::npos;
   return std::unique_ptr<const ChatTemplate>(std::move(out));

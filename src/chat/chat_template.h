@@ -33,9 +33,11 @@ struct Conversation {
 // Immutable; may be used from several threads at once.
 class ChatTemplate {
  public:
-  // `special_tokens`: "bos_token" and the like, which templates use by name.
+  // `special_tokens`: "bos_token" and the like, which templates use by name. `format`: not what the template's text
+  // says.
   static jinja::TemplateResult<std::unique_ptr<const ChatTemplate>> parse(
-      std::string_view source, std::vector<std::pair<std::string, std::string>> special_tokens = {});
+      std::string_view source, std::vector<std::pair<std::string, std::string>> special_tokens = {},
+      std::optional<ContentFormat> format = std::nullopt);
 
   ContentFormat content_format() const { return content_format_; }
   // Whether the template knows the role `developer`; the reference makes it `system` where it does not.

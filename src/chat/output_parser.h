@@ -112,6 +112,12 @@ struct ToolGrammar {
   std::string text;  // JSON
 };
 
+// A token that ends reasoning.
+struct ReasoningEndToken {
+  int32_t token_id = -1;
+  bool is_content = false;  // it belongs to what follows
+};
+
 // The server's, by --tool-call-parser and --reasoning-parser. Immutable; may be used from several threads at once.
 class OutputParsers {
  public:
@@ -127,6 +133,9 @@ class OutputParsers {
   virtual bool parses_reasoning() const = 0;
   // nullopt: the request's own structured outputs hold, if it has some.
   virtual std::optional<ToolGrammar> tool_grammar(const ToolGrammarRequest& request) const = 0;
+  // The first of these that is generated ends the reasoning; empty where the prompt leaves none open.
+  virtual std::vector<ReasoningEndToken> reasoning_ends(std::span<const int32_t> prompt_token_ids,
+                                                        bool enable_thinking) const = 0;
   // The result must not outlive this.
   virtual std::unique_ptr<const OutputParser> for_request(const OutputRequest& request) const = 0;
 };

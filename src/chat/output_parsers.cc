@@ -209,6 +209,16 @@ class Parsers : public OutputParsers {
     return std::nullopt;
   }
 
+  std::vector<ReasoningEndToken> reasoning_ends(std::span<const int32_t> prompt_token_ids,
+                                                bool enable_thinking) const override {
+    std::vector<ReasoningEndToken> ends;
+    if (!reasoning_ || !reasoning_->continues(prompt_token_ids, enable_thinking)) return ends;
+    const ReasoningMarkers& markers = reasoning_->markers();
+    if (markers.end.id) ends.push_back({*markers.end.id, false});
+    if (markers.implicit_end && markers.implicit_end->id) ends.push_back({*markers.implicit_end->id, true});
+    return ends;
+  }
+
   std::unique_ptr<const OutputParser> for_request(const OutputRequest& request) const override {
     std::unique_ptr<const ToolFormat> format = format_ ? make_format(request) : nullptr;
     // Of the reference's newer parsers, which are called engines, two work together: their markup is no content even

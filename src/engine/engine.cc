@@ -39,6 +39,8 @@ struct Engine::Impl {
         control(core, dependencies),
         client([this](ControlClient::Message message) { return post_to_control(std::move(message)); }, control),
         thread([this] { run(); }) {}
+  // A grammar may be ready at any time.
+  ~Impl() { core.set_post({}); }
 
   bool post(Message message) {
     {
@@ -55,13 +57,15 @@ struct Engine::Impl {
 
   void run() {
     FloatModeGuard mode;
+    core.set_post([this](Message message) { return post(std::move(message)); });
     std::vector<Message> messages;
     while (true) {
       {
         std::unique_lock lock(mutex);
-        idle = inbox.empty() && !core.has_work();
-        if (idle) {
-          became_idle.notify_all();
+        const bool rests = inbox.empty() && !core.has_work();
+        idle = rests && core.num_unready() == 0;
+        if (rests) {
+          if (idle) became_idle.notify_all();
           if (stopped) return;
           wake.wait(lock, [this] { return !inbox.empty() || stopped; });
           if (inbox.empty()) return;

@@ -12,6 +12,7 @@
 namespace unspool {
 
 class EngineControl;
+class GrammarCompiler;
 class MetricsRegistry;
 class ModelMemory;
 class Sampler;
@@ -44,7 +45,8 @@ struct EngineDependencies {
   ThreadPool* pool = nullptr;
   std::shared_ptr<const Tokenizer> tokenizer;  // null: no text (--skip-tokenizer-init, --tokens-only)
   MetricsRegistry* metrics = nullptr;
-  ModelMemory* memory = nullptr;  // null: sleep frees nothing, and there is nothing to reload
+  ModelMemory* memory = nullptr;        // null: sleep frees nothing, and there is nothing to reload
+  GrammarCompiler* grammars = nullptr;  // null: requests for structured outputs are refused
 };
 
 class Engine {

@@ -15,6 +15,7 @@ EngineCore::EngineCore(EngineConfig config, EngineDependencies dependencies, uin
       kv_cache_({config_.num_blocks, config_.block_size, config_.enable_prefix_caching}, prefix_hash_seed),
       scheduler_({config_.max_num_seqs, config_.max_num_batched_tokens}, kv_cache_),
       sampler_(*dependencies_.executor, *dependencies_.sampler, *dependencies_.pool),
+      grammar_masks_(dependencies_.pool->size()),
       metrics_(dependencies_.metrics, config_) {}
 
 void EngineCore::deliver(const OutputSink& sink, RequestOutput output) noexcept {
@@ -71,7 +72,8 @@ bool EngineCore::compute(const StepPlan& plan) {
   if (plan.sequences.empty()) return true;
   try {
     dependencies_.executor->execute(plan);
-    sampler_.run(plan, scheduler_.scheduled());
+    fill_masks(plan);
+    sampler_.run(plan, scheduler_.scheduled(), masks_);
     return true;
   } catch (const std::exception& e) {
     fail_step(e.what());
@@ -99,6 +101,10 @@ void EngineCore::commit(double step_started_s) {
   for (int i = 0; i < count; ++i) {
     if (scheduled[i] == nullptr) continue;
     num_tokens += scheduled[i]->num_scheduled_tokens;
+    if (mask_errors_[i]) {
+      fail(live_of(*scheduled[i]), std::move(*mask_errors_[i]));
+      continue;
+    }
     if (sampler_.finite(i)) continue;
     if (sampler_.barred(i)) {
       fail(live_of(*scheduled[i]),
@@ -130,6 +136,7 @@ void EngineCore::commit_sequence(int i, double now_s) {
     for (int k = 1; k < live.request.num_sequences(); ++k) {
       live.processors.emplace_back(dependencies_.tokenizer, live.request);
     }
+    add_constraints(live);
   }
   for (size_t k = 0; k < draws.size(); ++k) {
     append_token(live, live.request.sequence(sequence.index + static_cast<int>(k)), draws[k], now_s);

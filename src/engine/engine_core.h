@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "engine/engine.h"
 #include "engine/engine_metrics.h"
 #include "engine/engine_state.h"
+#include "engine/grammar_masks.h"
 #include "engine/output_processor.h"
 #include "engine/step_sampler.h"
 #include "kv_cache/kv_cache_manager.h"
@@ -30,6 +33,11 @@ class EngineCore {
  public:
   EngineCore(EngineConfig config, EngineDependencies dependencies, uint64_t prefix_hash_seed);
 
+  // How others reach the thread that calls this core; false where nobody listens any more. Empty: grammars that are
+  // ready from now on are not told. From any thread.
+  using Post = std::function<bool(std::function<void(EngineCore&)>)>;
+  void set_post(Post post);
+
   const EngineConfig& config() const { return config_; }
   bool fits(int prompt_tokens) const { return kv_cache_.blocks_for(prompt_tokens) <= kv_cache_.num_blocks(); }
 
@@ -45,6 +53,8 @@ class EngineCore {
   EngineState& state() { return state_; }
   const EngineState& state() const { return state_; }
   void state_changed();
+  int num_compiling() const { return num_compiling_; }          // grammars that were asked for; who asked may be gone
+  int num_unready() const { return scheduler_.num_unready(); }  // requests that wait for theirs
   int num_in_flight() const { return scheduler_.num_in_flight(); }
   bool holds_mixed_weights() const { return scheduler_.holds_mixed_weights(); }
   // Running requests give up their keys and values, and nothing computed so far can be hit again.
@@ -75,6 +85,9 @@ class EngineCore {
         : request(id, std::move(spec), seed, key) {}
     Request request;
     std::vector<OutputProcessor> processors;  // by sample
+    std::shared_ptr<const CompiledGrammar> grammar;
+    std::vector<std::shared_ptr<Constraint>> constraints;  // by sample, once the grammar is there
+    std::vector<size_t> num_followed;  // tokens of each sample's output that its constraint has seen
     RequestOutput output;
     bool touched = false;  // listed in touched_
     int num_unfinished = 0;
@@ -83,6 +96,10 @@ class EngineCore {
   static void deliver(const OutputSink& sink, RequestOutput output) noexcept;
   std::optional<Error> refusal(const EngineRequest& request);
   uint64_t seed_for(const SamplingParams& params);
+  void ask_for_grammar(Live& live);
+  void take_grammar(uint64_t id, const Result<std::shared_ptr<const CompiledGrammar>>& compiled);
+  void add_constraints(Live& live);
+  void fill_masks(const StepPlan& plan);
   bool compute(const StepPlan& plan);
   void fail_step(const char* what);
   void commit(double step_started_s);
@@ -105,12 +122,20 @@ class EngineCore {
   KvCacheManager kv_cache_;
   Scheduler scheduler_;
   StepSampler sampler_;
+  GrammarMasks grammar_masks_;
   EngineMetrics metrics_;
   EngineLoad load_;
   EngineState state_;
 
   std::unordered_map<uint64_t, std::unique_ptr<Live>> requests_;
   std::unordered_multimap<std::string, uint64_t> by_external_id_;
+  // Of the step: the constrained rows, and of each sequence its mask or why there is none.
+  std::vector<GrammarMasks::Row> mask_rows_;
+  std::vector<std::span<const uint32_t>> masks_;
+  std::vector<std::optional<Error>> mask_errors_;
+  struct Returns;
+  std::shared_ptr<Returns> returns_;
+  int num_compiling_ = 0;
   std::vector<Live*> touched_;  // have an output to hand out
   int64_t num_arrived_ = 0;
   uint64_t num_seeds_drawn_ = 0;

@@ -34,8 +34,9 @@ void EngineCore::add(uint64_t id, EngineRequest spec) {
   auto live = std::make_unique<Live>(id, std::move(spec), seed, ScheduleKey{priority, num_arrived_++, 0});
   live->num_unfinished = live->request.params().n;
   live->processors.emplace_back(dependencies_.tokenizer, live->request);
-  scheduler_.add(live->request.sequence(0));
-  requests_.emplace(id, std::move(live));
+  Live& added = *requests_.emplace(id, std::move(live)).first->second;
+  if (added.request.params().structured_outputs) ask_for_grammar(added);
+  scheduler_.add(added.request.sequence(0));
   publish_load();
 }
 
@@ -59,6 +60,9 @@ std::optional<Error> EngineCore::refusal(const EngineRequest& spec) {
   if (spec.params.n < 1 || spec.params.max_tokens < 1) return invalid_argument("n and max_tokens must be at least 1.");
   if (!spec.params.stop.empty() && dependencies_.tokenizer == nullptr) {
     return invalid_argument("stop strings need a tokenizer; use stop_token_ids.", "stop");
+  }
+  if (spec.params.structured_outputs && dependencies_.grammars == nullptr) {
+    return invalid_argument("This server has no structured outputs.", "structured_outputs");
   }
   // A place that is free at once is not the queue's.
   const int free_places = config_.max_num_seqs - scheduler_.num_running();

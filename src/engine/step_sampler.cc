@@ -17,7 +17,8 @@ std::span<PositionLogprobs> StepSampler::prompt_rows(int i) {
   return std::span(prompt_rows_).subspan(outcomes_[i].first_prompt_row, outcomes_[i].num_prompt_rows);
 }
 
-void StepSampler::run(const StepPlan& plan, std::span<Sequence* const> sequences) {
+void StepSampler::run(const StepPlan& plan, std::span<Sequence* const> sequences,
+                      std::span<const std::span<const uint32_t>> masks) {
   list_tasks(plan, sequences);
   const int num_rows = static_cast<int>(row_offsets_.size());
   size_t first_task = 0;
@@ -34,7 +35,7 @@ void StepSampler::run(const StepPlan& plan, std::span<Sequence* const> sequences
       const auto row = static_cast<size_t>(task.row - first);
       run_task(task, plan, *sequences[task.sequence],
                {logits.subspan(row * static_cast<size_t>(stride), static_cast<size_t>(executor_.vocab_size())),
-                blocks.subspan(row * row_blocks, row_blocks)},
+                blocks.subspan(row * row_blocks, row_blocks), masks[task.sequence]},
                thread);
     });
     first_task = end_task;
@@ -102,7 +103,8 @@ void StepSampler::run_task(const Task& task, const StepPlan& plan, const Sequenc
                                        .output_token_ids = sequence.output_token_ids,
                                        .seed = request.seed_of(task.sample),
                                        .position = position + 1,
-                                       .blocks = row.blocks},
+                                       .blocks = row.blocks,
+                                       .allowed = row.mask},
                                       thread);
 }
 

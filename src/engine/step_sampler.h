@@ -18,7 +18,9 @@ class StepSampler {
 
   // Of the plan that the executor has just executed; `sequences` stand in the plan's order. Logits are asked for in
   // chunks of the executor's choosing, so a prompt's worth of them never exists at once.
-  void run(const StepPlan& plan, std::span<Sequence* const> sequences);
+  // `masks` too: the tokens that may be drawn, a bit each, empty for any.
+  void run(const StepPlan& plan, std::span<Sequence* const> sequences,
+           std::span<const std::span<const uint32_t>> masks);
 
   // What sequence i of the plan got: one draw, or one a sample where its prompt is complete and the request not forked
   // yet.
@@ -47,6 +49,7 @@ class StepSampler {
   struct LogitsRow {
     std::span<const float> values;
     std::span<const BlockStat> blocks;
+    std::span<const uint32_t> mask;
   };
   void run_task(const Task& task, const StepPlan& plan, const Sequence& sequence, const LogitsRow& row, int thread);
 

@@ -10,17 +10,6 @@ namespace unspool {
 CompletionReply::CompletionReply(ReplyOptions options, CompletionReplyOptions completion, TokenText text)
     : ReplyAssembler(std::move(options)), completion_(std::move(completion)), text_(std::move(text)) {}
 
-void CompletionReply::write_head(JsonWriter& w) const {
-  w.key("id");
-  w.string(options_.id);
-  w.key("object");
-  w.string("text_completion");
-  w.key("created");
-  w.integer(options_.created);
-  w.key("model");
-  w.string(options_.model);
-}
-
 std::string CompletionReply::shown_text(int index, const SequenceDelta& delta, bool with_prompt) const {
   std::string out;
   if (with_prompt && !completion_.return_token_ids) out = completion_.prompt_texts[prompt_of(index)];
@@ -142,7 +131,7 @@ std::string CompletionReply::chunk(int index, Choice& choice, SequenceDelta delt
   const bool with_prompt = first && completion_.echo;
   JsonWriter w;
   w.begin_object();
-  write_head(w);
+  write_head(w, "text_completion");
   w.key("choices");
   w.begin_array();
   w.begin_object();
@@ -234,7 +223,7 @@ void CompletionReply::write_choice(JsonWriter& w, int index, Choice& choice, con
 std::string CompletionReply::body() {
   JsonWriter w;
   w.begin_object();
-  write_head(w);
+  write_head(w, "text_completion");
   w.key("choices");
   w.begin_array();
   for (size_t i = 0; i < choices_.size(); ++i) {
@@ -269,7 +258,7 @@ std::string CompletionReply::body() {
 std::string CompletionReply::usage_chunk() {
   JsonWriter w;
   w.begin_object();
-  write_head(w);
+  write_head(w, "text_completion");
   w.key("choices");
   w.begin_array();
   w.end_array();

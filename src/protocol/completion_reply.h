@@ -30,7 +30,6 @@ class CompletionReply final : public ReplyAssembler {
   std::string body() override;
   std::string usage_chunk() override;
 
-  void write_head(JsonWriter& w) const;
   void write_choice(JsonWriter& w, int index, Choice& choice, const SequenceDelta& delta);
   // The lists of one chunk or choice: the prompt's tokens where they are due, then the delta's.
   void write_logprobs(JsonWriter& w, int index, Choice& choice, const SequenceDelta& delta, bool with_prompt);

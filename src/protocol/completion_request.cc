@@ -4,14 +4,12 @@
 
 #include <algorithm>
 
-#include "protocol/python_text.h"
 #include "protocol/request_body.h"
 
 namespace unspool {
 namespace {
 
 constexpr int64_t kDefaultMaxTokens = 16;
-constexpr int64_t kMaxCacheSaltCharacters = 128;
 
 bool is_list_of_ints(const std::vector<JsonValue>& elements) {
   return std::all_of(elements.begin(), elements.end(),
@@ -45,11 +43,6 @@ MaybeError check_prompt_given(const JsonValue& body) {
   return invalid_parameter("Either prompt or prompt_embeds must be provided and non-empty.", "prompt");
 }
 
-MaybeError check_stream_options(const JsonValue& body) {
-  if (!truthy(body["stream_options"]) || truthy(body["stream"])) return std::nullopt;
-  return invalid_parameter("Stream options can only be defined when `stream=True`.", "stream_options");
-}
-
 MaybeError check_logprob_token_ids(const JsonValue& body) {
   if (!truthy(body["logprob_token_ids"])) return std::nullopt;
   const auto refuse = [](const char* message) { return invalid_parameter(message, "logprob_token_ids"); };
@@ -66,45 +59,7 @@ MaybeError check_logprob_token_ids(const JsonValue& body) {
 
 MaybeError check_logprobs(const JsonValue& body) {
   if (auto error = check_logprob_token_ids(body)) return error;
-  for (const char* name : {"prompt_logprobs", "logprobs"}) {
-    const JsonValue value = body[name];
-    if (value.is_null() || value.is_number() || value.is_bool()) continue;
-    return invalid_parameter(fmt::format("`{}` must be an integer.", name), name, describe_input(value));
-  }
-  const auto count = [&](const char* name) -> std::optional<double> {
-    const JsonValue value = body[name];
-    if (value.is_bool()) return *value.as_bool() ? 1.0 : 0.0;
-    return value.as_double();
-  };
-  const auto prompt_logprobs = count("prompt_logprobs");
-  if (prompt_logprobs && truthy(body["stream"]) && (*prompt_logprobs > 0 || *prompt_logprobs == -1)) {
-    return invalid_parameter("`prompt_logprobs` are not available when `stream=True`.", "prompt_logprobs");
-  }
-  for (const char* name : {"prompt_logprobs", "logprobs"}) {
-    const auto value = count(name);
-    if (!value || *value >= 0 || *value == -1) continue;
-    return invalid_parameter(fmt::format("`{}` must be a positive value or -1.", name), name,
-                             describe_input(body[name]));
-  }
-  return std::nullopt;
-}
-
-MaybeError check_structured_outputs_count(const JsonValue& body) {
-  const JsonValue given = body["structured_outputs"];
-  int count = 0;
-  for (const char* kind : {"json", "regex", "choice"}) count += given[kind].is_null() ? 0 : 1;
-  if (count < 2) return std::nullopt;
-  return invalid_parameter(
-      "You can only use one kind of constraints for structured outputs ('json', 'regex' or 'choice').",
-      "structured_outputs");
-}
-
-MaybeError check_response_format(const JsonValue& body) {
-  const JsonValue format = body["response_format"];
-  if (format["type"].as_string() != std::string_view("json_schema") || !format["json_schema"].is_null())
-    return std::nullopt;
-  return invalid_parameter("When response_format type is 'json_schema', the 'json_schema' field must be provided.",
-                           "response_format");
+  return check_logprob_counts(body, {"prompt_logprobs", "logprobs"});
 }
 
 MaybeError run_validators(const JsonValue& body, const ServingConfig& config) {
@@ -162,49 +117,6 @@ void read_prompt(FieldReader& reader, CompletionRequest& out) {
   coerce_string_list(*value, loc, reader.errors());
 }
 
-void read_stop(FieldReader& reader, CompletionRequest& out, const ServingConfig& config) {
-  const auto value = reader.find("stop");
-  if (!value || value->is_null()) return;
-  if (const auto text = value->as_string()) {
-    out.sampling.stop = {std::string(*text)};
-    return;
-  }
-  const std::string loc = reader.loc("stop");
-  FieldErrors failures;
-  coerce_string(*value, loc, failures);
-  const auto size = static_cast<int64_t>(value->size());
-  if (value->is_array() && size > config.max_stop_strings) {
-    failures.add({"too_long", loc,
-                  fmt::format("List should have at most {} item{} after validation, not {}", config.max_stop_strings,
-                              config.max_stop_strings == 1 ? "" : "s", size),
-                  describe_input(*value),
-                  fmt::format("{{'field_type': 'List', 'max_length': {}, 'actual_length': {}}}",
-                              config.max_stop_strings, size)});
-  } else if (auto list = coerce_string_list(*value, loc, failures)) {
-    out.sampling.stop = std::move(*list);
-    return;
-  }
-  reader.errors().append(failures);
-}
-
-void read_truncation_side(FieldReader& reader, CompletionRequest& out) {
-  const auto value = reader.find("truncation_side");
-  if (!value || value->is_null()) return;
-  const auto side = value->as_string();
-  if (side && (*side == "left" || *side == "right")) {
-    out.truncation_side = std::string(*side);
-    return;
-  }
-  reader.errors().add({"literal_error", reader.loc("truncation_side"), "Input should be 'left' or 'right'",
-                       describe_input(*value), R"({'expected': "'left' or 'right'"})"});
-}
-
-bool read_flag(FieldReader& reader, const char* name) {
-  std::optional<bool> flag;
-  reader.read(name, flag);
-  return flag.value_or(false);
-}
-
 // In the order of the reference's model, which is the order of its errors.
 void read_fields(FieldReader& reader, CompletionRequest& out, const ServingConfig& config) {
   SamplingFields& sampling = out.sampling;
@@ -217,7 +129,7 @@ void read_fields(FieldReader& reader, CompletionRequest& out, const ServingConfi
   reader.read("max_tokens", sampling.max_tokens);
   if (!sampling.max_tokens) sampling.max_tokens = kDefaultMaxTokens;
   reader.read("presence_penalty", sampling.presence_penalty);
-  read_stop(reader, out, config);
+  read_stop(reader, sampling, config);
   out.stream = read_flag(reader, "stream");
   out.stream_options = read_stream_options(reader);
   reader.read("suffix", out.suffix);
@@ -226,77 +138,12 @@ void read_fields(FieldReader& reader, CompletionRequest& out, const ServingConfi
   reader.read("top_k", sampling.top_k);
   reader.read("min_p", sampling.min_p);
   reader.read("repetition_penalty", sampling.repetition_penalty);
+  reader.read("n", sampling.n);
   read_common_sampling_fields(reader, sampling);
-  reader.read("truncate_prompt_tokens", out.truncate_prompt_tokens, {.ge = -1});
-  read_truncation_side(reader, out);
-  reader.read("prompt_logprobs", sampling.prompt_logprobs);
-  reader.read("bad_words", sampling.bad_words);
-  reader.read("add_special_tokens", out.add_special_tokens);
-  reader.read("priority", out.priority);
-  reader.read("request_id", out.request_id);
-  std::optional<std::string> session_id;
-  reader.read("session_id", session_id);
-  reader.read("return_tokens_as_token_ids", out.return_tokens_as_token_ids);
-  out.return_token_ids = read_flag(reader, "return_token_ids");
-  reader.read("routed_experts_prompt_start", sampling.routed_experts_prompt_start, {.ge = 0});
-  if (const auto salt = reader.object()["cache_salt"].as_string()) out.cache_salt = *salt;
-  reader.read("stream_interval", sampling.stream_interval, {.ge = 1});
+  read_closing_fields(reader, out);
 }
 
 }  // namespace
-
-MaybeError check_cache_salt(const JsonValue& salt) {
-  if (salt.is_null()) return std::nullopt;
-  const auto text = salt.as_string();
-  if (!text || text->empty()) {
-    return invalid_parameter("Parameter 'cache_salt' must be a non-empty string if provided.", "cache_salt");
-  }
-  constexpr std::string_view kForbidden("@/\\\0", 4);
-  if (python::length(*text) > kMaxCacheSaltCharacters || text->find_first_of(kForbidden) != std::string_view::npos) {
-    return invalid_parameter(
-        "Parameter 'cache_salt' must be at most 128 characters and must not contain '@', '/', '\\\\', or NUL.",
-        "cache_salt");
-  }
-  return std::nullopt;
-}
-
-StreamOptions read_stream_options(FieldReader& reader) {
-  StreamOptions options;
-  const auto value = reader.find("stream_options");
-  if (!value || value->is_null()) return options;
-  if (!value->is_object()) {
-    reader.errors().add({"model_attributes_type",
-                         reader.loc("stream_options"),
-                         "Input should be a valid dictionary or object to extract fields from",
-                         describe_input(*value),
-                         {}});
-    return options;
-  }
-  FieldReader inner(*value, reader.loc("stream_options"), reader.errors());
-  options.include_usage = read_flag(inner, "include_usage");
-  options.continuous_usage_stats = read_flag(inner, "continuous_usage_stats");
-  return options;
-}
-
-MaybeError check_unsupported(const JsonValue& object) {
-  const auto refuse = [](const char* what, const char* name) {
-    return invalid_parameter(fmt::format("{} not supported by this server.", what), name);
-  };
-  if (truthy(object["use_beam_search"])) return refuse("Beam search is", "use_beam_search");
-  if (truthy(object["watermarking"])) return refuse("Watermarking is", "watermarking");
-  if (truthy(object["prompt_embeds"])) return refuse("Prompt embeddings are", "prompt_embeds");
-  if (!object["kv_transfer_params"].is_null()) return refuse("KV transfer is", "kv_transfer_params");
-  if (!object["ec_transfer_params"].is_null()) return refuse("Encoder cache transfer is", "ec_transfer_params");
-  const JsonValue structured = object["structured_outputs"];
-  if (!structured.is_null() && !(structured.is_object() && structured.size() == 0)) {
-    return invalid_parameter("Structured outputs are not supported yet.", "structured_outputs");
-  }
-  const JsonValue format = object["response_format"];
-  if (!format.is_null() && format["type"].as_string() != std::string_view("text")) {
-    return invalid_parameter("Response formats other than text are not supported yet.", "response_format");
-  }
-  return std::nullopt;
-}
 
 ApiResult<CompletionRequest> parse_completion_request(const JsonValue& body, const ServingConfig& config) {
   if (auto error = require_object(body)) return *error;
@@ -305,6 +152,7 @@ ApiResult<CompletionRequest> parse_completion_request(const JsonValue& body, con
   FieldReader reader(body, "body", errors);
   CompletionRequest request;
   read_fields(reader, request, config);
+  if (request.sampling.structured_outputs.error) return *request.sampling.structured_outputs.error;
   if (!errors.empty()) return errors.to_api_error();
   if (request.sampling.repetition_detection_error) return *request.sampling.repetition_detection_error;
   if (auto error = check_unsupported(body)) return *error;

@@ -76,7 +76,9 @@ void read_sampling_fields(FieldReader& reader, SamplingFields& out) {
   if (bad_words) out.bad_words = std::move(*bad_words);
   reader.read("skip_reading_prefix_cache", out.skip_reading_prefix_cache);
   reader.read("routed_experts_prompt_start", out.routed_experts_prompt_start);
+  reader.read("n", out.n);
   read_common_sampling_fields(reader, out);
+  read_structured_outputs(reader, out.structured_outputs, ResponseFormats::kNoSuchField);
 }
 
 void read_sampling_params(FieldReader& reader, GenerateRequest& out) {
@@ -170,6 +172,7 @@ ApiResult<GenerateRequest> parse_generate_request(const JsonValue& body, const S
   read_fields(reader, request);
   SamplingFields& sampling = request.sampling;
   if (auto error = check_thinking_token_budget(body["sampling_params"])) return *error;
+  if (sampling.structured_outputs.error) return *sampling.structured_outputs.error;
   if (!errors.empty()) return errors.to_api_error();
   if (sampling.repetition_detection_error) return *sampling.repetition_detection_error;
   // A list of ids is enough to ask for log-probs here.

@@ -2,84 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "base/clock.h"
-#include "base/ids.h"
 #include "protocol/completion_reply.h"
 #include "protocol/generate_reply.h"
-#include "protocol/prepared_request.h"
+#include "protocol/prepare_steps.h"
 #include "protocol/prompt_tokens.h"
 #include "protocol/request_body.h"
 
 namespace unspool {
 namespace {
-
-// More than any trainer asks for in one request; each costs memory before the engine sees it.
-constexpr int64_t kMaxChoices = 1 << 17;
-
-// Where neither header nor body names the request.
-std::string base_id(const RequestHeaders& headers, const std::string& body_id) {
-  if (headers.request_id) return *headers.request_id;
-  return body_id.empty() ? random_hex(16) : body_id;
-}
-
-template <class T>
-void fall_back(std::optional<T>& value, const std::optional<T>& fallback) {
-  if (!value) value = fallback;
-}
-
-void apply_defaults(SamplingFields& fields, const DefaultSampling& defaults) {
-  fall_back(fields.temperature, defaults.temperature);
-  fall_back(fields.top_p, defaults.top_p);
-  fall_back(fields.top_k, defaults.top_k);
-  fall_back(fields.min_p, defaults.min_p);
-  fall_back(fields.presence_penalty, defaults.presence_penalty);
-  fall_back(fields.frequency_penalty, defaults.frequency_penalty);
-  fall_back(fields.repetition_penalty, defaults.repetition_penalty);
-}
-
-PromptFacts facts(const std::vector<int64_t>& ids) {
-  return {static_cast<int64_t>(ids.size()), ids.empty() ? -1 : *std::max_element(ids.begin(), ids.end())};
-}
-
-MaybeError check_rank(const RequestHeaders& headers) {
-  if (!headers.data_parallel_rank || *headers.data_parallel_rank == 0) return std::nullopt;
-  return bad_request(fmt::format("data_parallel_rank {} is out of range [0, 1).", *headers.data_parallel_rank));
-}
-
-// Adds one prompt, or notes why its engine would refuse it; the first reason stays.
-void add_prompt(PreparedRequest& out, std::string external_id, const std::vector<int64_t>& ids,
-                const SamplingFields& fields, const RequestHeaders& headers, const ServingConfig& config) {
-  if (out.lazy_error) return;
-  if ((out.lazy_error = check_against_model(fields, facts(ids), config))) return;
-  if ((out.lazy_error = check_rank(headers))) return;
-  auto params = to_sampling_params(fields, config);
-  if (!params.ok()) {
-    out.lazy_error = params.error();
-    return;
-  }
-  out.prompts.push_back({std::move(external_id), to_token_ids(ids), std::move(*params)});
-}
-
-ReplyOptions reply_options(const PreparedRequest& prepared, std::string id, int64_t n, const StreamOptions& stream,
-                           const SamplingFields& fields, const ServingConfig& config) {
-  ReplyOptions options;
-  options.id = std::move(id);
-  options.model = config.model_name();
-  options.created = unix_seconds();
-  options.arrival_s = monotonic_seconds();
-  options.n = static_cast<int>(n);
-  for (const PreparedPrompt& prompt : prepared.prompts) options.prompts.push_back(prompt.token_ids);
-  options.stream = prepared.stream;
-  const int64_t interval = std::max<int64_t>(fields.stream_interval.value_or(1), config.stream_interval);
-  options.stream_interval = static_cast<int>(std::min<int64_t>(interval, config.max_model_len));
-  options.include_usage = stream.include_usage;
-  options.continuous_usage = stream.include_usage && stream.continuous_usage_stats;
-  options.prompt_tokens_details = config.enable_prompt_tokens_details;
-  options.system_fingerprint = config.system_fingerprint;
-  return options;
-}
 
 MaybeError check_suffix(const CompletionRequest& request) {
   if (!request.suffix) return std::nullopt;
@@ -92,12 +23,6 @@ MaybeError check_suffix(const CompletionRequest& request) {
     return bad_request_for("suffix requires text prompt input for FIM completion rendering", "suffix");
   }
   return bad_request_for("suffix is only supported for models with FIM completion rendering", "suffix");
-}
-
-MaybeError check_choice_count(size_t prompts, int64_t n) {
-  if (n < 1 || static_cast<int64_t>(prompts) <= kMaxChoices / n) return std::nullopt;
-  return invalid_parameter(fmt::format("{} prompts with n={} make more than {} choices.", prompts, n, kMaxChoices),
-                           "n");
 }
 
 // Completions: what is left of the context bounds it silently, and one token is drawn where none was asked for.
@@ -151,8 +76,7 @@ ApiResult<PreparedRequest> prepare_completion(const CompletionRequest& request, 
   SamplingFields fields = request.sampling;
   apply_defaults(fields, config.defaults);
   if (request.echo && !fields.prompt_logprobs) fields.prompt_logprobs = fields.logprobs;
-  // As the OpenAI interface has it; the token route takes any number.
-  for (auto& [id, bias] : fields.logit_bias) bias = std::isfinite(bias) ? std::clamp(bias, -100.0, 100.0) : bias;
+  clamp_logit_bias(fields);
   PreparedRequest out;
   out.stream = request.stream;
   out.cache_salt = request.cache_salt;
@@ -164,12 +88,10 @@ ApiResult<PreparedRequest> prepare_completion(const CompletionRequest& request, 
     add_prompt(out, fmt::format("{}-{}", id, out.prompts.size()), prompt.ids, fields, headers, config);
   }
   if (out.lazy_error) return out;
+  out.sampling = fields;
 
-  StreamOptions stream = request.stream_options;
-  if (config.enable_force_include_usage) stream = {.include_usage = true, .continuous_usage_stats = true};
-  ReplyOptions options = reply_options(out, id, fields.n, stream, fields, config);
-  options.request_metrics = config.enable_per_request_metrics;
-  TokenText text(config.tokenizer, request.return_tokens_as_token_ids.value_or(config.return_tokens_as_token_ids));
+  ReplyOptions options = openai_reply_options(out, id, request, fields, config);
+  TokenText text = token_text(request, config);
   out.assembler = std::make_unique<CompletionReply>(std::move(options), completion_options(request, tokenized->prompts),
                                                     std::move(text));
   return out;

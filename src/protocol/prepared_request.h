@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "protocol/api_error.h"
+#include "protocol/chat_request.h"
 #include "protocol/completion_request.h"
 #include "protocol/generate_request.h"
 #include "protocol/reply_assembler.h"
@@ -34,6 +35,7 @@ struct PreparedRequest {
   std::string cache_salt;
   int64_t priority = 0;
   bool stream = false;
+  SamplingFields sampling;  // as asked for, with the server's defaults; max_tokens is each prompt's own
   // Set where the reference would notice only within its engine: a stream has begun by then and ends with this error.
   MaybeError lazy_error;
   std::unique_ptr<ReplyAssembler> assembler;  // empty with a lazy error
@@ -41,6 +43,8 @@ struct PreparedRequest {
 
 ApiResult<PreparedRequest> prepare_completion(const CompletionRequest& request, const RequestHeaders& headers,
                                               const ServingConfig& config);
+ApiResult<PreparedRequest> prepare_chat(const ChatRequest& request, const RequestHeaders& headers,
+                                        const ServingConfig& config);
 ApiResult<PreparedRequest> prepare_generate(const GenerateRequest& request, const RequestHeaders& headers,
                                             const ServingConfig& config);
 

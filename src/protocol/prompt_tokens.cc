@@ -11,13 +11,13 @@ namespace unspool {
 namespace {
 
 // How many tokens truncate_prompt_tokens leaves; -1 keeps one for the answer where there is to be one.
-std::optional<int64_t> tokens_to_keep(const CompletionRequest& request, const ServingConfig& config) {
+std::optional<int64_t> tokens_to_keep(const OpenAiRequest& request, const ServingConfig& config) {
   if (!request.truncate_prompt_tokens) return std::nullopt;
   if (*request.truncate_prompt_tokens >= 0) return request.truncate_prompt_tokens;
   return request.sampling.max_tokens == 0 ? config.max_model_len : std::max(0, config.max_model_len - 1);
 }
 
-void truncate(std::vector<int64_t>& ids, const CompletionRequest& request, const ServingConfig& config) {
+void truncate(std::vector<int64_t>& ids, const OpenAiRequest& request, const ServingConfig& config) {
   const auto keep = tokens_to_keep(request, config);
   if (!keep || *keep >= static_cast<int64_t>(ids.size())) return;
   if (request.truncation_side == "right") {
@@ -27,7 +27,7 @@ void truncate(std::vector<int64_t>& ids, const CompletionRequest& request, const
   }
 }
 
-MaybeError check_text_length(std::string_view text, const CompletionRequest& request, const ServingConfig& config) {
+MaybeError check_text_length(std::string_view text, const OpenAiRequest& request, const ServingConfig& config) {
   if (request.truncate_prompt_tokens) return std::nullopt;
   const int64_t limit = int64_t{config.max_model_len} * config.tokenizer->max_piece_chars();
   // Bytes bound characters, which spares counting them in all but the longest texts.
@@ -54,14 +54,34 @@ MaybeError check_token_count(int64_t count, const ServingConfig& config) {
 }
 
 // A text that is cut by tokens anyway is cut by characters first where its side is known, which bounds the work.
-std::string_view bounded_text(std::string_view text, const CompletionRequest& request, const ServingConfig& config) {
+std::string_view bounded_text(std::string_view text, const OpenAiRequest& request, const ServingConfig& config) {
   if (!request.truncate_prompt_tokens || !request.truncation_side) return text;
   const int64_t limit = int64_t{config.max_model_len} * config.tokenizer->max_piece_chars();
   return *request.truncation_side == "left" ? python::last_characters(text, limit)
                                             : python::first_characters(text, limit);
 }
 
-ApiResult<PromptTokens> tokenize_text(const std::string& text, const CompletionRequest& request,
+}  // namespace
+
+MaybeError check_token_limits(const OpenAiRequest& request, const ServingConfig& config, const char* max_tokens_name) {
+  const int64_t max_tokens = request.sampling.max_tokens.value_or(0);
+  if (max_tokens > config.max_model_len) {
+    return invalid_parameter(
+        fmt::format("{}={} cannot be greater than max_model_len={}. Please request fewer output tokens.",
+                    max_tokens_name, max_tokens, config.max_model_len),
+        max_tokens_name, std::to_string(max_tokens));
+  }
+  if (request.truncate_prompt_tokens.value_or(0) > config.max_model_len) {
+    return invalid_parameter(
+        fmt::format("truncate_prompt_tokens={} cannot be greater than max_model_len = {}. Please request a smaller "
+                    "truncation size.",
+                    *request.truncate_prompt_tokens, config.max_model_len),
+        "truncate_prompt_tokens", std::to_string(*request.truncate_prompt_tokens));
+  }
+  return std::nullopt;
+}
+
+ApiResult<PromptTokens> tokenize_text(const std::string& text, const OpenAiRequest& request,
                                       const ServingConfig& config) {
   if (!config.tokenizer) {
     return bad_request(
@@ -75,27 +95,6 @@ ApiResult<PromptTokens> tokenize_text(const std::string& text, const CompletionR
   const auto count = std::min<int64_t>(static_cast<int64_t>(out.ids.size()), config.max_model_len + int64_t{1});
   if (auto error = check_token_count(count, config)) return *error;
   return out;
-}
-
-}  // namespace
-
-MaybeError check_token_limits(const CompletionRequest& request, const ServingConfig& config) {
-  const int64_t max_tokens = request.sampling.max_tokens.value_or(0);
-  if (max_tokens > config.max_model_len) {
-    return invalid_parameter(
-        fmt::format("max_tokens={} cannot be greater than max_model_len={}. Please request fewer output "
-                    "tokens.",
-                    max_tokens, config.max_model_len),
-        "max_tokens", std::to_string(max_tokens));
-  }
-  if (request.truncate_prompt_tokens.value_or(0) > config.max_model_len) {
-    return invalid_parameter(
-        fmt::format("truncate_prompt_tokens={} cannot be greater than max_model_len = {}. Please request a smaller "
-                    "truncation size.",
-                    *request.truncate_prompt_tokens, config.max_model_len),
-        "truncate_prompt_tokens", std::to_string(*request.truncate_prompt_tokens));
-  }
-  return std::nullopt;
 }
 
 ApiResult<PromptTokens> tokenize_prompt(const TextOrIds& prompt, const CompletionRequest& request,

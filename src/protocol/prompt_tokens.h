@@ -18,7 +18,11 @@ struct PromptTokens {
 };
 
 // The limits that hold whatever the prompts are: max_tokens and truncate_prompt_tokens against the context.
-MaybeError check_token_limits(const CompletionRequest& request, const ServingConfig& config);
+// Chat has two names for the first.
+MaybeError check_token_limits(const OpenAiRequest& request, const ServingConfig& config,
+                              const char* max_tokens_name = "max_tokens");
+ApiResult<PromptTokens> tokenize_text(const std::string& text, const OpenAiRequest& request,
+                                      const ServingConfig& config);
 ApiResult<PromptTokens> tokenize_prompt(const TextOrIds& prompt, const CompletionRequest& request,
                                         const ServingConfig& config);
 

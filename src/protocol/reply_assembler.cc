@@ -45,6 +45,7 @@ std::string ReplyAssembler::add(int prompt_index, RequestOutput output, double n
   Prompt& prompt = prompts_[prompt_index];
   if (!std::exchange(prompt.heard, true)) prompt.num_cached_tokens = output.num_cached_tokens;
   if (output.prompt_logprobs) prompt.logprobs = std::move(output.prompt_logprobs);
+  if (options_.stream && !std::exchange(opened_, true)) events += opening();
   for (SequenceDelta& delta : output.deltas) {
     if (delta.index < 0 || delta.index >= options_.n) continue;
     if (delta.finish_reason == FinishReason::kError) {
@@ -73,9 +74,9 @@ std::string ReplyAssembler::take(int index, SequenceDelta delta) {
   const bool enough =
       choice.finished || !choice.sent || static_cast<int>(choice.pending.token_ids.size()) >= options_.stream_interval;
   if (nothing || !enough) return {};
-  std::string event = sse_event(chunk(index, choice, std::exchange(choice.pending, {})));
+  const std::string json = chunk(index, choice, std::exchange(choice.pending, {}));
   choice.sent = true;
-  return event;
+  return json.empty() ? std::string() : sse_event(json);
 }
 
 std::string ReplyAssembler::finish() {
@@ -95,6 +96,7 @@ std::string ReplyAssembler::finish() {
 }
 
 int64_t ReplyAssembler::prompt_tokens() const {
+  if (options_.prompt_tokens) return *options_.prompt_tokens;
   int64_t total = 0;
   for (const auto& prompt : options_.prompts) total += static_cast<int64_t>(prompt.size());
   return total;
@@ -106,14 +108,26 @@ int64_t ReplyAssembler::completion_tokens() const {
   return total;
 }
 
+void ReplyAssembler::write_head(JsonWriter& w, const char* object) const {
+  w.key("id");
+  w.string(options_.id);
+  w.key("object");
+  w.string(object);
+  w.key("created");
+  w.integer(options_.created);
+  w.key("model");
+  w.string(options_.model);
+}
+
 Usage ReplyAssembler::usage() const {
-  Usage usage{prompt_tokens(), completion_tokens(), std::nullopt};
+  Usage usage{.prompt_tokens = prompt_tokens(), .completion_tokens = completion_tokens()};
   if (options_.prompt_tokens_details) usage.cached_tokens = prompts_.back().num_cached_tokens;
   return usage;
 }
 
 Usage ReplyAssembler::choice_usage(int index, const Choice& choice) const {
-  return {static_cast<int64_t>(options_.prompts[prompt_of(index)].size()), choice.num_tokens, std::nullopt};
+  return {.prompt_tokens = static_cast<int64_t>(options_.prompts[prompt_of(index)].size()),
+          .completion_tokens = choice.num_tokens};
 }
 
 }  // namespace unspool

@@ -15,12 +15,13 @@ namespace unspool {
 
 // What every reply needs to know.
 struct ReplyOptions {
-  std::string id;  // "cmpl-...", "generate-tokens-..."
+  std::string id;  // "cmpl-...", "chatcmpl-...", "generate-tokens-..."
   std::string model;
   int64_t created = 0;
   double arrival_s = 0;
   int n = 1;
   std::vector<std::vector<int32_t>> prompts;  // token ids
+  std::optional<int64_t> prompt_tokens{};     // in all, where the prompts are empty because nobody has them
   bool stream = false;
   int stream_interval = 1;  // tokens a chunk
   bool include_usage = false;
@@ -67,13 +68,17 @@ class ReplyAssembler {
     bool finished = false;
   };
 
-  // One event of choice `index` that carries `delta`.
+  // What a stream begins with, once the engine has said something: whole events.
+  virtual std::string opening() { return {}; }
+  // One event of choice `index` that carries `delta`; empty where there is nothing to say.
   virtual std::string chunk(int index, Choice& choice, SequenceDelta delta) = 0;
   virtual std::string body() = 0;
   virtual std::string usage_chunk() = 0;
 
   int num_prompts() const { return static_cast<int>(options_.prompts.size()); }
   int prompt_of(int index) const { return index / options_.n; }
+  // id, object, created, model.
+  void write_head(JsonWriter& w, const char* object) const;
   Usage usage() const;
   Usage choice_usage(int index, const Choice& choice) const;
   bool shows_metrics() const { return options_.request_metrics && num_prompts() == 1 && options_.n == 1; }
@@ -87,6 +92,7 @@ class ReplyAssembler {
  private:
   std::string take(int index, SequenceDelta delta);
   int finished_prompts_ = 0;
+  bool opened_ = false;
   bool started_ = false;  // a token has come
   MaybeError error_;
 };

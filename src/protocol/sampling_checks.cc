@@ -230,6 +230,7 @@ std::optional<int> narrow(const std::optional<int64_t>& value) {
 }  // namespace
 
 MaybeError check_sampling_ranges(const SamplingFields& f, const ServingConfig& config) {
+  if (f.structured_outputs.conflict) return f.structured_outputs.conflict;
   if (!f.bad_logit_bias_keys.empty()) {
     auto bad = f.bad_logit_bias_keys;
     if (bad.size() > kMaxNamedValues) bad.resize(kMaxNamedValues);
@@ -299,6 +300,7 @@ MaybeError check_against_model(const SamplingFields& f, PromptFacts prompt, cons
         "thinking_token_budget is set but reasoning_config is not configured. Please set --reasoning-parser and/or "
         "--reasoning-config to use thinking_token_budget.");
   }
+  if (auto error = check_constraint(f.structured_outputs, config)) return error;
   const int64_t length = prompt.length;
   if (length == 0) return bad_request("The decoder prompt cannot be empty");
   if (length > config.max_model_len) {
@@ -359,6 +361,7 @@ ApiResult<SamplingParams> to_sampling_params(const SamplingFields& f, const Serv
   for (const auto& [id, bias] : f.logit_bias) p.logit_bias.emplace_back(static_cast<int32_t>(id), narrow(bias));
   if (f.allowed_token_ids) p.allowed_token_ids = narrow(*f.allowed_token_ids);
   p.repetition_detection = f.repetition_detection;
+  p.structured_outputs = to_structured_outputs(f.structured_outputs, config);
   p.detokenize = f.detokenize && config.tokenizer != nullptr;
   p.skip_special_tokens = f.skip_special_tokens;
   p.spaces_between_special_tokens = f.spaces_between_special_tokens;

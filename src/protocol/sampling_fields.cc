@@ -69,7 +69,6 @@ MaybeError check_thinking_token_budget(const JsonValue& object) {
 }
 
 void read_common_sampling_fields(FieldReader& reader, SamplingFields& out) {
-  reader.read("n", out.n);
   reader.read("seed", out.seed);
   reader.read("stop_token_ids", out.stop_token_ids);
   reader.read("include_stop_str_in_output", out.include_stop_str_in_output);

@@ -10,6 +10,7 @@
 #include "protocol/api_error.h"
 #include "protocol/field_reader.h"
 #include "protocol/serving_config.h"
+#include "protocol/structured_outputs.h"
 #include "request/sampling_params.h"
 
 namespace unspool {
@@ -45,6 +46,7 @@ struct SamplingFields {
   std::optional<RepetitionDetection> repetition_detection;
   MaybeError repetition_detection_error;
   std::optional<int64_t> thinking_token_budget;
+  StructuredOutputsFields structured_outputs;
 
   bool detokenize = true;
   bool skip_special_tokens = true;
@@ -55,7 +57,7 @@ struct SamplingFields {
   std::optional<bool> watermarking;
 };
 
-// The ones that completions and generate read alike; `stop` and the nullability of the rest differ.
+// The ones that all routes read alike; `stop` and the nullability of `n` and the rest differ.
 void read_common_sampling_fields(FieldReader& reader, SamplingFields& out);
 // An error that pydantic would not raise: reading goes on, the first of these wins over field errors.
 MaybeError check_thinking_token_budget(const JsonValue& object);

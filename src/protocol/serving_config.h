@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/chat_config.h"
 #include "request/sampling_params.h"
 #include "tokenizer/tokenizer.h"
 
@@ -37,6 +38,7 @@ struct ServingConfig {
   std::optional<int32_t> eos_token_id;         // the tokenizer's
   std::vector<int32_t> extra_eos_token_ids;    // generation_config's others
   DefaultSampling defaults;
+  ChatConfig chat;
 
   int max_logprobs = 20;  // -1: no limit
   LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;
@@ -47,6 +49,11 @@ struct ServingConfig {
   bool enable_force_include_usage = false;
   bool enable_per_request_metrics = false;
   std::optional<std::string> system_fingerprint;
+
+  // --structured-outputs-config, and why there is no grammar engine (empty: there is one).
+  bool disable_any_whitespace = false;
+  bool enforce_in_reasoning = false;  // a grammar binds from the first token, reasoning or not
+  std::string no_structured_outputs = "This server has no structured outputs.";
 
   // Limits that environment variables move.
   int64_t max_stop_strings = 4;

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "json/json_writer.h"
+#include "protocol/chat_messages.h"
+#include "protocol/chat_prompt.h"
 #include "protocol/field_reader.h"
 #include "protocol/prompt_tokens.h"
 #include "protocol/request_body.h"
@@ -19,23 +21,68 @@ ApiError no_tokenizer() {
   return bad_request("This server does not load a tokenizer (--tokens-only or --skip-tokenizer-init).");
 }
 
-// A text as the only form: the other one, messages, needs a chat template. Errors name what both forms lack.
+// A prompt's text, or what a conversation becomes; errors name what both forms lack where neither is there.
 void read_tokenize_prompt(FieldReader& reader, std::string& prompt) {
   if (reader.find("prompt")) {
     reader.read("prompt", prompt);
   } else {
     reader.missing("prompt");
   }
-  if (!reader.errors().empty() && !reader.find("messages")) reader.missing("messages");
+  if (!reader.errors().empty()) reader.missing("messages");
+}
+
+std::string tokens_body(const std::vector<int32_t>& ids, bool with_pieces, const ServingConfig& config) {
+  JsonWriter w;
+  w.begin_object();
+  w.key("count");
+  w.integer(static_cast<int64_t>(ids.size()));
+  w.key("max_model_len");
+  w.integer(config.max_model_len);
+  w.key("tokens");
+  write_token_ids(w, ids);
+  w.key("token_strs");
+  if (with_pieces) {
+    w.begin_array();
+    for (const int32_t id : ids) w.string(config.tokenizer->id_to_piece(id));
+    w.end_array();
+  } else {
+    w.null();
+  }
+  w.end_object();
+  return std::move(w).str();
+}
+
+// As a chat request's, with its template; tools are always shown to it, for nothing is to be called.
+ApiResult<std::string> tokenize_messages(const JsonValue& body, const ServingConfig& config) {
+  if (auto error = check_generation_prompt(body)) return *error;
+  FieldErrors errors;
+  FieldReader reader(body, "body", errors);
+  std::optional<std::string> model;
+  TemplateFields fields;
+  bool add_special_tokens = false;  // a template puts its special tokens itself
+  std::optional<bool> return_token_strs;
+  reader.read("model", model);
+  check_messages(body["messages"], reader.loc("messages"), errors);
+  reader.read("return_token_strs", return_token_strs);
+  reader.read("add_special_tokens", add_special_tokens);
+  read_template_fields(reader, fields);
+  check_tools(body["tools"], reader.loc("tools"), errors);
+  fields.tools = body["tools"];
+  if (!errors.empty()) return errors.to_api_error();
+  if (auto error = check_model_name(model, config)) return *error;
+  if (auto error = check_media_settings(body)) return *error;
+  if (!config.tokenizer) return no_tokenizer();
+  const auto prompt = render_chat(body["messages"], fields, config);
+  if (!prompt.ok()) return prompt.error();
+  return tokens_body(config.tokenizer->encode(prompt->text, add_special_tokens), return_token_strs.value_or(false),
+                     config);
 }
 
 }  // namespace
 
 ApiResult<std::string> tokenize(const JsonValue& body, const ServingConfig& config) {
   if (auto error = require_object(body)) return *error;
-  if (!body.find("prompt") && body.find("messages")) {
-    return invalid_parameter("Tokenizing messages is not supported yet; send a prompt.", "messages");
-  }
+  if (!body["prompt"].is_string() && body.find("messages")) return tokenize_messages(body, config);
   FieldErrors errors;
   FieldReader reader(body, "body", errors);
   std::optional<std::string> model;
@@ -50,25 +97,7 @@ ApiResult<std::string> tokenize(const JsonValue& body, const ServingConfig& conf
   if (auto error = check_model_name(model, config)) return *error;
   if (!config.tokenizer) return no_tokenizer();
 
-  const std::vector<int32_t> ids = config.tokenizer->encode(prompt, add_special_tokens);
-  JsonWriter w;
-  w.begin_object();
-  w.key("count");
-  w.integer(static_cast<int64_t>(ids.size()));
-  w.key("max_model_len");
-  w.integer(config.max_model_len);
-  w.key("tokens");
-  write_token_ids(w, ids);
-  w.key("token_strs");
-  if (return_token_strs.value_or(false)) {
-    w.begin_array();
-    for (const int32_t id : ids) w.string(config.tokenizer->id_to_piece(id));
-    w.end_array();
-  } else {
-    w.null();
-  }
-  w.end_object();
-  return std::move(w).str();
+  return tokens_body(config.tokenizer->encode(prompt, add_special_tokens), return_token_strs.value_or(false), config);
 }
 
 ApiResult<std::string> detokenize(const JsonValue& body, const ServingConfig& config) {

@@ -30,6 +30,15 @@ void write_token_counts(JsonWriter& w, const Usage& usage) {
   w.integer(usage.completion_tokens);
 }
 
+void write_completion_details(JsonWriter& w, const Usage& usage) {
+  w.key("completion_tokens_details");
+  if (!usage.reasoning_tokens) return w.null();
+  w.begin_object();
+  w.key("reasoning_tokens");
+  w.integer(*usage.reasoning_tokens);
+  w.end_object();
+}
+
 }  // namespace
 
 void write_logprob(JsonWriter& w, float value, bool& broken) {
@@ -56,8 +65,7 @@ void write_usage(JsonWriter& w, const Usage& usage) {
   } else {
     w.null();
   }
-  w.key("completion_tokens_details");
-  w.null();
+  write_completion_details(w, usage);
   w.end_object();
 }
 
@@ -68,6 +76,14 @@ void write_stream_usage(JsonWriter& w, const Usage& usage) {
     w.key("prompt_tokens_details");
     write_cached_tokens(w, *usage.cached_tokens, false);
   }
+  if (usage.reasoning_tokens) write_completion_details(w, usage);
+  w.end_object();
+}
+
+void write_chat_chunk_usage(JsonWriter& w, const Usage& usage) {
+  w.begin_object();
+  write_token_counts(w, usage);
+  write_completion_details(w, usage);
   w.end_object();
 }
 

@@ -24,12 +24,15 @@ void write_floored_logprob(JsonWriter& w, float value);
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
-  std::optional<int64_t> cached_tokens;  // set: prompt_tokens_details is shown
+  std::optional<int64_t> cached_tokens = {};     // set: prompt_tokens_details is shown
+  std::optional<int64_t> reasoning_tokens = {};  // set: completion_tokens_details is shown
 };
 // Five keys, null where unset.
 void write_usage(JsonWriter& w, const Usage& usage);
 // In streams: what is unset is left out.
 void write_stream_usage(JsonWriter& w, const Usage& usage);
+// On a chunk of a chat stream: completion_tokens_details is there, null where unset.
+void write_chat_chunk_usage(JsonWriter& w, const Usage& usage);
 
 void write_token_ids(JsonWriter& w, const std::vector<int32_t>& ids);
 void write_finish_reason(JsonWriter& w, const std::optional<FinishReason>& reason);

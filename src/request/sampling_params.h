@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "request/structured_outputs.h"
 
 namespace unspool {
 
@@ -50,6 +53,7 @@ struct SamplingParams {
   std::optional<std::vector<int32_t>> allowed_token_ids;
   std::vector<std::vector<int32_t>> bad_words_token_ids;  // sequences whose last token is barred after their first ones
   std::optional<RepetitionDetection> repetition_detection;
+  std::shared_ptr<const StructuredOutputs> structured_outputs;  // null: free text
 
   bool detokenize = true;
   bool skip_special_tokens = true;

@@ -58,6 +58,8 @@ struct Sequence {
   std::vector<int32_t> output_token_ids;
   std::vector<WeightVersionSpan> weight_versions;
 
+  bool ready = true;  // false: not to be admitted yet, whatever its place in the order
+
   // The scheduler's.
   SequenceState state = SequenceState::kWaiting;
   BlockTable blocks;

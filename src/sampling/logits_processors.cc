@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace unspool {
 namespace {
@@ -25,10 +26,23 @@ void bar(int32_t id, std::span<float> row) {
 }
 
 // Every id that would end the sequence, ignore_eos or not: what min_tokens promises is a length.
-void bar_stop_tokens(const SamplingParams& params, std::span<float> row) {
-  if (params.eos_token_id) bar(*params.eos_token_id, row);
-  for (const int32_t id : params.extra_eos_token_ids) bar(id, row);
-  for (const int32_t id : params.stop_token_ids) bar(id, row);
+std::vector<int32_t> stop_tokens(const SamplingParams& params) {
+  std::vector<int32_t> ids = params.extra_eos_token_ids;
+  ids.insert(ids.end(), params.stop_token_ids.begin(), params.stop_token_ids.end());
+  if (params.eos_token_id) ids.push_back(*params.eos_token_id);
+  return ids;
+}
+
+void bar_stop_tokens(const SamplingParams& params, std::span<float> row, bool masked) {
+  const std::vector<int32_t> ids = stop_tokens(params);
+  std::vector<std::pair<int32_t, float>> before;
+  for (const int32_t id : ids) {
+    if (masked && in_row(id, row)) before.emplace_back(id, row[id]);
+    bar(id, row);
+  }
+  const auto is_barred = [](float x) { return x == -kInfinity; };
+  if (!masked || !std::all_of(row.begin(), row.end(), is_barred)) return;
+  for (auto at = before.rbegin(); at != before.rend(); ++at) row[at->first] = at->second;  // an id may be there twice
 }
 
 // A word's last token is barred where the output ends in the tokens before it. The prompt does not count.
@@ -50,7 +64,7 @@ bool LogitsProcessors::needed(const SamplingParams& params, const TokenHistory& 
 }
 
 void LogitsProcessors::apply(const SamplingParams& params, const TokenHistory& history, std::span<const float> logits,
-                             std::span<float> row) {
+                             std::span<float> row, bool masked) {
   if (params.allowed_token_ids) {
     std::fill(row.begin(), row.end(), -kInfinity);
     for (const int32_t id : *params.allowed_token_ids) {
@@ -62,7 +76,7 @@ void LogitsProcessors::apply(const SamplingParams& params, const TokenHistory& h
   for (const auto& [id, bias] : params.logit_bias) {
     if (in_row(id, row)) row[id] += bias;
   }
-  if (below_min_tokens(params, history)) bar_stop_tokens(params, row);
+  if (below_min_tokens(params, history)) bar_stop_tokens(params, row, masked);
   if (has_penalty(params)) apply_penalties(params, history, row);
   bar_bad_words(params, history, row);
 }

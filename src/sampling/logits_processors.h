@@ -22,9 +22,10 @@ class LogitsProcessors {
   static bool needed(const SamplingParams& params, const TokenHistory& history);
 
   // row = the processed logits, in this order: allowed_token_ids, logit_bias, min_tokens, then repetition, frequency
-  // and presence penalty, bad_words. `row` has the size of `logits` and does not overlap it.
+  // and presence penalty, bad_words. `row` has the size of `logits` and does not overlap it. Where a grammar has
+  // `masked` the logits and leaves nothing but tokens that end the output, min_tokens gives way.
   void apply(const SamplingParams& params, const TokenHistory& history, std::span<const float> logits,
-             std::span<float> row);
+             std::span<float> row, bool masked = false);
 
  private:
   void apply_penalties(const SamplingParams& params, const TokenHistory& history, std::span<float> row);

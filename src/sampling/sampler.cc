@@ -1,6 +1,7 @@
 #include "sampling/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "base/check.h"
@@ -33,12 +34,35 @@ float kept_logprob(const VocabKernels& kernels, const VocabRow& row, const Trunc
   return std::min(kept - LogNormalizer(kernels, row.blocks()).log_sum(), 0.0f);
 }
 
+// A grammar's mask comes before everything else, raw log-probs included. Most words are nearly full or nearly empty, so
+// only what is rarer within each is done bit by bit.
+void apply_mask(std::span<const uint32_t> mask, std::span<const float> logits, std::vector<float>& out) {
+  constexpr size_t kBits = 32;
+  out.resize(logits.size());
+  for (size_t first = 0; first < logits.size(); first += kBits) {
+    const size_t count = std::min(kBits, logits.size() - first);
+    const float* from = logits.data() + first;
+    float* to = out.data() + first;
+    const uint32_t inside = count == kBits ? ~0U : (1U << count) - 1;
+    const uint32_t allowed = first / kBits < mask.size() ? mask[first / kBits] & inside : 0;
+    if (std::popcount(allowed) < static_cast<int>(kBits / 2)) {
+      std::fill_n(to, count, -kInfinity);
+      for (uint32_t left = allowed; left != 0; left &= left - 1)
+        to[std::countr_zero(left)] = from[std::countr_zero(left)];
+    } else {
+      std::copy_n(from, count, to);
+      for (uint32_t left = ~allowed & inside; left != 0; left &= left - 1) to[std::countr_zero(left)] = -kInfinity;
+    }
+  }
+}
+
 }  // namespace
 
 struct Sampler::Scratch {
   explicit Scratch(const VocabKernels& kernels)
       : raw_row(kernels), processed_row(kernels), truncator(kernels), drawer(kernels), ranker(kernels) {}
 
+  std::vector<float> allowed;    // the logits with those of barred tokens at -inf; sized on first use
   std::vector<float> processed;  // the row after processors and temperature; sized on first use
   VocabRow raw_row;
   VocabRow processed_row;
@@ -76,7 +100,7 @@ std::span<const float> Sampler::process(const SampleTask& task, Scratch& s) cons
   const TokenHistory history = {task.prompt_token_ids, task.output_token_ids};
   if (LogitsProcessors::needed(params, history)) {
     s.processed.resize(vocab_size_);
-    s.processors.apply(params, history, task.logits, s.processed);
+    s.processors.apply(params, history, task.logits, s.processed, !task.allowed.empty());
     values = s.processed;
   }
   if (!params.greedy() && params.temperature != 1.0f) {
@@ -87,12 +111,20 @@ std::span<const float> Sampler::process(const SampleTask& task, Scratch& s) cons
   return values;
 }
 
-SampleResult Sampler::sample(const SampleTask& task, int thread) {
+SampleResult Sampler::sample(const SampleTask& asked, int thread) {
   const FloatModeGuard float_mode;
-  Scratch& s = scratch(thread, task.logits);
-  const SamplingParams& params = *task.params;
+  Scratch& s = scratch(thread, asked.logits);
+  const SamplingParams& params = *asked.params;
   SampleResult result;
   result.finite = false;
+  SampleTask task = asked;
+  const bool masked = !asked.allowed.empty();
+  if (masked) {
+    if (!finite(asked.logits)) return result;  // the mask may hide it
+    apply_mask(asked.allowed, asked.logits, s.allowed);
+    task.logits = s.allowed;
+    task.blocks = {};  // those of the logits as they were
+  }
   const std::span<const float> values = process(task, s);
   const bool in_place = values.data() == task.logits.data();
   const bool processed = is_processed(params.logprobs_mode);
@@ -102,7 +134,7 @@ SampleResult Sampler::sample(const SampleTask& task, int thread) {
   // Processors may hide what is not finite, so the logits are looked at themselves; a temperature leaves it as it is.
   const bool hidden = LogitsProcessors::needed(params, {task.prompt_token_ids, task.output_token_ids});
   if ((hidden || !values_finite) && !finite(task.logits)) return result;
-  result.barred = !in_place;
+  result.barred = masked || !in_place;
   if (!values_finite) return result;  // a bias or a small temperature can overflow
 
   Truncation truncation = {{}, s.processed_row.blocks()};

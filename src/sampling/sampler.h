@@ -21,6 +21,8 @@ struct SampleTask {
   uint64_t seed = 0;                          // of this sample (request seed + sample index)
   int64_t position = 0;  // absolute position of the token to be drawn: prompt length + tokens drawn so far
   std::span<const BlockStat> blocks = {};  // of the logits, where they are known already
+  // A bit a token: those whose bit is clear count as -inf; empty: all are allowed.
+  std::span<const uint32_t> allowed = {};
 };
 
 struct SampleResult {

@@ -16,6 +16,13 @@ void Scheduler::add(Sequence& sequence) {
   waiting_.insert(&sequence);
   ++num_queued_;
   num_queued_tokens_ += sequence.num_tokens();
+  if (!sequence.ready) ++num_unready_;
+}
+
+void Scheduler::set_ready(Sequence& sequence) {
+  UNSPOOL_CHECK(!sequence.ready && sequence.state == SequenceState::kWaiting, "sequence {}", sequence.id);
+  sequence.ready = true;
+  --num_unready_;
 }
 
 void Scheduler::fork(Request& request) {
@@ -123,7 +130,7 @@ bool Scheduler::holds_mixed_weights() const {
 bool Scheduler::has_work() const {
   switch (pause_) {
     case PauseState::kUnpaused:
-      return !running_.empty() || !waiting_.empty();
+      return num_running() + num_waiting() > num_unready_;
     case PauseState::kPausedNew:
       return num_in_flight() > 0;
     case PauseState::kPausedAll:
@@ -134,9 +141,10 @@ bool Scheduler::has_work() const {
 
 // The first in order that may begin or go on; null where none may.
 Sequence* Scheduler::next_to_admit() const {
-  if (pause_ == PauseState::kUnpaused) return waiting_.empty() ? nullptr : *waiting_.begin();
-  if (num_waiting() == num_queued_) return nullptr;
-  return *std::find_if(waiting_.begin(), waiting_.end(), [](const Sequence* s) { return s->admitted_before; });
+  const bool unpaused = pause_ == PauseState::kUnpaused;
+  if (num_waiting() == (unpaused ? num_unready_ : num_queued_)) return nullptr;
+  return *std::find_if(waiting_.begin(), waiting_.end(),
+                       [&](const Sequence* s) { return unpaused ? s->ready : s->admitted_before; });
 }
 
 void Scheduler::admit(double now_s) {
@@ -262,6 +270,7 @@ void Scheduler::leave_queue(Sequence& sequence) {
   if (sequence.admitted_before) return;
   --num_queued_;
   num_queued_tokens_ -= sequence.num_tokens();
+  if (!sequence.ready) --num_unready_;
 }
 
 std::vector<std::string> Scheduler::validate() const {
@@ -285,6 +294,8 @@ std::vector<std::string> Scheduler::validate() const {
   const auto queued =
       std::count_if(waiting_.begin(), waiting_.end(), [](const Sequence* s) { return !s->admitted_before; });
   if (queued != num_queued_) violations.push_back(fmt::format("{} have not begun, {} counted", queued, num_queued_));
+  const auto unready = std::count_if(waiting_.begin(), waiting_.end(), [](const Sequence* s) { return !s->ready; });
+  if (unready != num_unready_) violations.push_back(fmt::format("{} not ready, {} counted", unready, num_unready_));
   if (!std::is_sorted(running_.begin(), running_.end(), InOrder())) violations.push_back("running is out of order");
   if (num_running() > config_.max_num_seqs) violations.push_back(fmt::format("{} sequences run", num_running()));
   for (auto& violation : kv_cache_.validate(tables)) violations.push_back(std::move(violation));

@@ -34,7 +34,9 @@ class Scheduler {
  public:
   Scheduler(SchedulerConfig config, KvCacheManager& kv_cache);
 
+  // One that is not `ready` keeps its place, and others are admitted meanwhile.
   void add(Sequence& sequence);
+  void set_ready(Sequence& sequence);
   // Samples 1.. of a request whose prompt is complete: they share its blocks, or wait where there is no place.
   void fork(Request& request);
   // The sequence is finished, aborted or failed: its blocks go back. During a step it leaves the step too.
@@ -66,6 +68,7 @@ class Scheduler {
   int num_waiting() const { return static_cast<int>(waiting_.size()); }
   int num_in_flight() const { return num_running() + num_waiting() - num_queued_; }
   bool has_work() const;                                            // that may step
+  int num_unready() const { return num_unready_; }                  // waiting, and not to be admitted yet
   int num_queued() const { return num_queued_; }                    // waiting, never admitted
   int64_t num_queued_tokens() const { return num_queued_tokens_; }  // of those
 
@@ -101,6 +104,7 @@ class Scheduler {
   std::set<Sequence*, InOrder> waiting_;
   std::vector<Sequence*> outgrown_;
   int num_queued_ = 0;
+  int num_unready_ = 0;
   int64_t num_queued_tokens_ = 0;
   Counters counters_;
   PauseState pause_ = PauseState::kUnpaused;

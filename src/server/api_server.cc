@@ -8,7 +8,9 @@
 #include "base/log.h"
 #include "json/json_writer.h"
 #include "protocol/control_request.h"
+#include "protocol/derender_api.h"
 #include "protocol/python_text.h"
+#include "protocol/render_api.h"
 #include "protocol/request_body.h"
 #include "protocol/tokenize_api.h"
 #include "server/active_request.h"
@@ -62,6 +64,16 @@ void answer(http::Responder& responder, ApiResult<std::string> body) {
   } else {
     send_error(responder, body.error());
   }
+}
+
+// The handler of a route whose reply is made of its request alone.
+template <class Reply>
+http::Handler answering(Reply reply) {
+  return [reply](http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+    const auto document = parse_body(request.header("content-type"), request.body);
+    if (!document.ok()) return send_error(*responder, document.error());
+    answer(*responder, reply(document->root(), request));
+  };
 }
 
 void refuse_scale_out(http::HttpRequest, std::shared_ptr<http::Responder> responder) {
@@ -137,8 +149,13 @@ void ApiServer::add_route(std::string method, const char* path, Method handler) 
 
 void ApiServer::add_routes() {
   add_route("POST", "/v1/completions", &ApiServer::completions);
-  add_route("POST", "/tokenize", &ApiServer::tokenize);
-  add_route("POST", "/detokenize", &ApiServer::detokenize);
+  add_route("POST", "/v1/chat/completions", &ApiServer::chat);
+  add_route("POST", "/v1/chat/completions/batch", &ApiServer::chat_batch);
+  const ServingConfig& config = config_;
+  add_route("POST", "/tokenize",
+            answering([&config](const JsonValue& body, const http::HttpRequest&) { return tokenize(body, config); }));
+  add_route("POST", "/detokenize",
+            answering([&config](const JsonValue& body, const http::HttpRequest&) { return detokenize(body, config); }));
   add_route("GET", "/v1/models", &ApiServer::models);
   add_route("GET", "/health", &ApiServer::health);
   add_route("GET", "/ping", &ApiServer::health);
@@ -151,13 +168,28 @@ void ApiServer::add_routes() {
 }
 
 void ApiServer::add_scale_out_routes() {
-  if (context_.options.scale_out) {
-    add_route("POST", "/inference/v1/generate", &ApiServer::generate);
-    add_route("POST", "/inference/v1/abort_requests", &ApiServer::abort_requests);
-  } else {
-    add_route("POST", "/inference/v1/generate", refuse_scale_out);
-    add_route("POST", "/inference/v1/abort_requests", refuse_scale_out);
+  if (!context_.options.scale_out) {
+    for (const char* path : {"/inference/v1/generate", "/inference/v1/abort_requests", "/v1/chat/completions/render",
+                             "/v1/completions/render", "/v1/chat/completions/derender", "/v1/completions/derender"}) {
+      add_route("POST", path, refuse_scale_out);
+    }
+    return;
   }
+  add_route("POST", "/inference/v1/generate", &ApiServer::generate);
+  add_route("POST", "/inference/v1/abort_requests", &ApiServer::abort_requests);
+  using Body = const JsonValue&;
+  using Request = const http::HttpRequest&;
+  const ServingConfig& config = config_;
+  add_route("POST", "/v1/chat/completions/render", answering([&config](Body body, Request request) {
+              return render_chat_request(body, read_headers(request), config);
+            }));
+  add_route("POST", "/v1/completions/render", answering([&config](Body body, Request request) {
+              return render_completion_request(body, read_headers(request), config);
+            }));
+  add_route("POST", "/v1/chat/completions/derender",
+            answering([&config](Body body, Request) { return derender_chat(body, config); }));
+  add_route("POST", "/v1/completions/derender",
+            answering([&config](Body body, Request) { return derender_completion(body, config); }));
   if (context_.options.tokens_only) add_route("POST", "/abort_requests", &ApiServer::abort_requests);
 }
 
@@ -182,6 +214,22 @@ void ApiServer::completions(http::HttpRequest request, std::shared_ptr<http::Res
   const auto parsed = parse_completion_request(document->root(), config_);
   if (!parsed.ok()) return send_error(*responder, parsed.error());
   run(prepare_completion(*parsed, read_headers(request), config_), std::move(responder), true);
+}
+
+void ApiServer::answer_chat(const http::HttpRequest& request, std::shared_ptr<http::Responder> responder, bool batch) {
+  const auto document = parse_body(request.header("content-type"), request.body);
+  if (!document.ok()) return send_error(*responder, document.error());
+  const auto parsed = parse_chat_request(document->root(), config_, batch);
+  if (!parsed.ok()) return send_error(*responder, parsed.error());
+  run(prepare_chat(*parsed, read_headers(request), config_), std::move(responder), true);
+}
+
+void ApiServer::chat(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+  answer_chat(request, std::move(responder), false);
+}
+
+void ApiServer::chat_batch(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
+  answer_chat(request, std::move(responder), true);
 }
 
 void ApiServer::generate(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
@@ -213,8 +261,12 @@ void ApiServer::log_request(const PreparedRequest& prepared) const {
 }
 
 // A full queue is a 503 even for a stream, and so are weights that were discarded: then the head has to wait for the
-// engine's word.
-bool ApiServer::may_be_refused(const ControlStatus& status) const {
+// engine's word. A bad structural tag is refused when a request is read, as far as clients can see.
+bool ApiServer::may_be_refused(const PreparedRequest& prepared, const ControlStatus& status) const {
+  const StructuredOutputs* constraint = prepared.prompts.front().params.structured_outputs.get();
+  if (constraint != nullptr && constraint->grammar.kind == GrammarKind::kStructuralTag && !constraint->field.empty()) {
+    return true;
+  }
   const bool asleep = status.weights_asleep || status.kv_cache_asleep;
   return context_.options.max_num_queued_reqs > 0 || context_.options.max_num_queued_tokens > 0 ||
          (status.weights_discarded && !asleep);
@@ -226,14 +278,15 @@ void ApiServer::run(ApiResult<PreparedRequest> prepared, std::shared_ptr<http::R
   if (const auto error = check_engine(*prepared)) return send_error(*responder, *error);
   if (context_.options.log_requests) log_request(*prepared);
   const bool stream = prepared->stream;
-  auto active = std::make_shared<ActiveRequest>(std::move(*prepared), std::move(responder), *context_.engine, workers_);
   const ControlStatus status = context_.engine->control().status();
+  const bool may_wait = may_be_refused(*prepared, status);
+  auto active = std::make_shared<ActiveRequest>(std::move(*prepared), std::move(responder), *context_.engine, workers_);
   active->set_weight_version(status.weight_version);
   if (context_.options.track_server_load) {
     ++server_load_;
     active->on_end([this] { --server_load_; });
   }
-  active->start(may_be_refused(status));
+  active->start(may_wait);
   if (stream && keep_alive && keep_alive_) keep_alive_->watch(active);
 }
 
@@ -242,18 +295,6 @@ void ApiServer::abort_requests(http::HttpRequest request, std::shared_ptr<http::
   if (!ids.ok()) return send_error(*responder, ids.error());
   context_.engine->abort_requests(std::move(*ids));
   responder->send({200, "", "", {}});
-}
-
-void ApiServer::tokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
-  const auto document = parse_body(request.header("content-type"), request.body);
-  if (!document.ok()) return send_error(*responder, document.error());
-  answer(*responder, unspool::tokenize(document->root(), config_));
-}
-
-void ApiServer::detokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
-  const auto document = parse_body(request.header("content-type"), request.body);
-  if (!document.ok()) return send_error(*responder, document.error());
-  answer(*responder, unspool::detokenize(document->root(), config_));
 }
 
 void ApiServer::models(http::HttpRequest, std::shared_ptr<http::Responder> responder) {

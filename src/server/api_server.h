@@ -39,10 +39,11 @@ class ApiServer {
   void add_dev_routes();
 
   void completions(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void chat(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void chat_batch(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
+  void answer_chat(const http::HttpRequest& request, std::shared_ptr<http::Responder> responder, bool batch);
   void generate(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void abort_requests(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
-  void tokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
-  void detokenize(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void models(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void health(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
   void version(http::HttpRequest request, std::shared_ptr<http::Responder> responder);
@@ -53,7 +54,7 @@ class ApiServer {
   // The common way of a request that generates.
   void run(ApiResult<PreparedRequest> prepared, std::shared_ptr<http::Responder> responder, bool keep_alive);
   MaybeError check_engine(const PreparedRequest& prepared) const;
-  bool may_be_refused(const ControlStatus& status) const;
+  bool may_be_refused(const PreparedRequest& prepared, const ControlStatus& status) const;
   void log_request(const PreparedRequest& prepared) const;
 
   ServingContext& context_;

@@ -24,7 +24,7 @@ constexpr FlagSpec kServer[] = {
     {"shutdown-timeout", kNumber, "10", "seconds that running requests have to end on SIGTERM; 0 aborts them at once"},
     {"enable-request-id-headers", kSwitch, "false", "answer with X-Request-Id"},
     {"sse-keep-alive-interval", kNumber, "0",
-     "seconds of silence after which a completions stream gets a comment line; 0: "
+     "seconds of silence after which a stream of completions or chat gets a comment line; 0: "
      "never"},
     {"enable-server-load-tracking", kSwitch, "false", "count requests in progress in /load"},
     {"disable-uvicorn-access-log", kSwitch, "false", "no log line a request"},
@@ -149,7 +149,8 @@ constexpr FlagSpec kSampling[] = {
      "raw_logprobs, raw_logits, processed_logprobs or processed_logits; a request may "
      "choose its own"},
     {"return-tokens-as-token-ids", kSwitch, "false", "show tokens as token_id:N beside log-probs"},
-    {"enable-scale-out", kSwitch, "false", "serve /inference/v1/generate and /inference/v1/abort_requests"},
+    {"enable-scale-out", kSwitch, "false",
+     "serve /inference/v1/generate, /inference/v1/abort_requests and the render routes"},
     {"tokens-only", kSwitch, "false", "the same and /abort_requests, without a tokenizer"},
     {"use-fp64-gumbel", kSwitch, "", "draws use integers and float32 throughout", kIgnored},
     {"return-sampling-mask", kSwitch, "false", "sampling masks in replies", kRefused, "false"},
@@ -177,22 +178,29 @@ constexpr FlagSpec kUsage[] = {
 };
 
 constexpr FlagSpec kChat[] = {
-    {"chat-template", kText, "", "chat", kRefused},
-    {"chat-template-content-format", kText, "auto", "chat", kRefused, "auto"},
-    {"default-chat-template-kwargs", kJson, "", "chat", kRefused, "{}"},
-    {"trust-request-chat-template", kSwitch, "false", "chat", kRefused, "false"},
+    {"chat-template", kText, "the model's", "a file, the name of one of the model's templates, or the template itself"},
+    {"chat-template-content-format", kText, "auto",
+     "what the template takes for a message's content: string, openai (a list of parts), or auto: as its text says"},
+    {"default-chat-template-kwargs", kJson, "{}", "variables of the template where a request has none of that name"},
+    {"trust-request-chat-template", kSwitch, "false", "take templates from requests"},
     {"trust-request-mm-kwargs", kSwitch, "false", "multimodal input", kRefused, "false"},
-    {"response-role", kText, "assistant", "chat", kRefused, "assistant"},
-    {"enable-auto-tool-choice", kSwitch, "false", "tool calls", kRefused, "false"},
-    {"tool-call-parser", kText, "", "tool calls", kRefused},
+    {"response-role", kText, "assistant", "role of the message that answers"},
+    {"enable-auto-tool-choice", kSwitch, "false", "let requests offer tools, with --tool-call-parser"},
+    {"tool-call-parser", kText, "",
+     "how the model writes its calls: hermes or qwen3_json, llama3_json or llama4_json, mistral, pythonic, qwen3_xml "
+     "or "
+     "qwen3_coder"},
     {"tool-parser-plugin", kText, "", "tool calls", kRefused},
-    {"tool-strict-level", kText, "auto", "tool calls", kRefused, "auto"},
+    {"tool-strict-level", kText, "auto",
+     "what calls are held to by a grammar: function (names), parameter (the schemas too), or auto: what a request "
+     "asks"},
     {"tool-server", kText, "", "tool calls", kRefused},
-    {"exclude-tools-when-tool-choice-none", kSwitch, "false", "tool calls", kRefused, "false"},
-    {"reasoning-parser", kText, "", "reasoning", kRefused},
+    {"exclude-tools-when-tool-choice-none", kSwitch, "false", "keep the tools of such a request from its prompt"},
+    {"reasoning-parser", kText, "", "how the model marks its reasoning: qwen3 or deepseek_r1"},
     {"reasoning-parser-plugin", kText, "", "reasoning", kRefused},
     {"reasoning-config", kJson, "", "reasoning", kRefused},
-    {"structured-outputs-config", kJson, "{}", "structured outputs", kRefused, "{}"},
+    {"structured-outputs-config", kJson, "{}",
+     "`backend` (auto or xgrammar), `disable_any_whitespace` (JSON without whitespace; backend xgrammar)"},
 };
 
 constexpr FlagSpec kTraining[] = {

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "models/generation_config.h"
+#include "server/chat_setup.h"
 #include "server/version.h"
 
 namespace unspool {
@@ -40,6 +41,7 @@ Result<std::optional<int32_t>> tokenizer_eos(const std::string& directory, const
 }
 
 struct LoadedTokenizer {
+  std::string directory;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<int32_t> eos;
 };
@@ -58,7 +60,8 @@ Result<LoadedTokenizer> load_tokenizer(const ServeOptions& options) {
   LoadedTokenizer out;
   UNSPOOL_ASSIGN(out.tokenizer, Tokenizer::load(file));
   const size_t slash = file.rfind('/');
-  UNSPOOL_ASSIGN(out.eos, tokenizer_eos(slash == std::string::npos ? "." : file.substr(0, slash), *out.tokenizer));
+  out.directory = slash == std::string::npos ? "." : file.substr(0, slash);
+  UNSPOOL_ASSIGN(out.eos, tokenizer_eos(out.directory, *out.tokenizer));
   return out;
 }
 
@@ -109,6 +112,8 @@ Result<ServingConfig> protocol_config(const ServeOptions& options, const ModelCo
                  load_generation_config(generation_config_directory(options), model.vocab_size));
   UNSPOOL_ASSIGN(LoadedTokenizer loaded, load_tokenizer(options));
   ServingConfig config;
+  UNSPOOL_ASSIGN(config.chat, load_chat_config(options.chat, loaded.tokenizer ? loaded.directory : options.model,
+                                               loaded.tokenizer.get()));
   config.served_model_names = options.served_model_names;
   config.model_root = options.model;
   config.max_model_len = max_model_len;

@@ -178,9 +178,11 @@ void read_environment(Environment environment, OptionReader& reader, ServeOption
 std::string replies_depend_on(const FlagValues& values) {
   std::string out;
   for (const char* name : {"model", "dtype", "matmul-precision", "kv-cache-dtype", "max-model-len", "hf-overrides",
-                           "seed", "tokenizer", "generation-config", "override-generation-config", "logprobs-mode"}) {
+                           "seed", "tokenizer", "generation-config", "override-generation-config", "logprobs-mode",
+                           "chat-template", "chat-template-content-format", "default-chat-template-kwargs"}) {
     out += fmt::format("{}={};", name, values.text(name));
   }
+  if (values.has("structured-outputs-config")) out += values.text("structured-outputs-config");
   return out;
 }
 
@@ -201,7 +203,9 @@ Result<ServeOptions> parse_serve_options(const std::vector<std::string>& words, 
   read_memory(reader, values, out);
   read_replies(reader, values, out);
   read_environment(environment, reader, out);
+  out.chat = read_chat_options(reader, values);
   out.control = read_control_options(reader, values, environment);
+  out.grammar = read_grammar_options(reader, values, environment);
   if (!reader.error().ok()) return reader.error().error();
   out.given = replies_depend_on(values);
   return out;

@@ -11,8 +11,10 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "request/sampling_params.h"
+#include "server/chat_options.h"
 #include "server/control_options.h"
 #include "server/flag_parser.h"
+#include "server/grammar_options.h"
 #include "tensor/dtype.h"
 
 namespace unspool {
@@ -75,7 +77,9 @@ struct ServeOptions {
   int64_t max_bad_words = 128;
   bool skip_model_name_validation = false;
 
+  ChatOptions chat;
   ControlOptions control;
+  GrammarOptions grammar;
 
   std::vector<std::string> ignored_flags;  // given, without meaning here: to be logged
   std::string given;                       // flags and values that shape replies, for the fingerprint

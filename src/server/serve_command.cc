@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 
 #include "base/clock.h"
@@ -17,6 +18,7 @@
 #include "server/serving_context.h"
 #include "server/signals.h"
 #include "server/version.h"
+#include "threading/watched_workers.h"
 
 namespace unspool {
 namespace {
@@ -62,10 +64,10 @@ int serve(const ServeOptions& options, double started_s) {
   if (const Status ready = check_transfer(options.control); !ready.ok()) return fail(ready.error().message, 1);
   auto context = build_serving_context(options);
   if (!context.ok()) return fail(context.error().message, 1);
-  ApiServer server(**context);
-  if (const Status started = server.start(); !started.ok()) return fail(started.error().message, 1);
+  auto server = std::make_unique<ApiServer>(**context);
+  if (const Status started = server->start(); !started.ok()) return fail(started.error().message, 1);
   log_start_summary(**context);
-  log_info("Serving on {}, ready after {:.2f} s", server.address(), monotonic_seconds() - started_s);
+  log_info("Serving on {}, ready after {:.2f} s", server->address(), monotonic_seconds() - started_s);
 
   const bool told = gate.wait([&] { return (*context)->engine->healthy(); });
   if (told) {
@@ -73,9 +75,13 @@ int serve(const ServeOptions& options, double started_s) {
   } else {
     log_error("The engine has failed; stopping");
   }
-  server.shut_down(told ? options.shutdown_timeout_s : 0.0);
+  server->shut_down(told ? options.shutdown_timeout_s : 0.0);
   log_info("Stopped");
-  return told ? 0 : 1;
+  const int status = told ? 0 : 1;
+  server.reset();
+  context.value().reset();
+  if (threads_left_behind() > 0) std::_Exit(status);
+  return status;
 }
 
 }  // namespace

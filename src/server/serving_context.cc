@@ -8,6 +8,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "grammar/xgrammar.h"
 #include "json/json.h"
 #include "models/causal_lm.h"
 #include "models/model_config.h"
@@ -157,6 +158,30 @@ Status build_model(ServingContext& context, const ModelConfig& config, EngineCon
   return {};
 }
 
+// Optional: without it, requests that ask for structured outputs are refused, and say why.
+void build_grammars(ServingContext& context) {
+  ServingConfig& protocol = context.protocol;
+  protocol.disable_any_whitespace = context.options.grammar.disable_any_whitespace;
+  protocol.enforce_in_reasoning = context.options.grammar.enable_in_reasoning;
+  if (!protocol.tokenizer) return;
+  if (!protocol.tokenizer->separator().empty()) {
+    protocol.no_structured_outputs = "Structured outputs need a tokenizer with a byte-level decoder.";
+    return;
+  }
+  const auto load = [&]() -> Result<std::unique_ptr<GrammarBackend>> {
+    UNSPOOL_ASSIGN(const auto directory, find_xgrammar(context.options.grammar.directory));
+    context.grammar_directory = directory.string();
+    return load_xgrammar(directory, {protocol.tokenizer, protocol.vocab_size, protocol.eos_token_id});
+  };
+  auto backend = load();
+  if (!backend.ok()) {
+    protocol.no_structured_outputs = backend.error().message;
+    return;
+  }
+  context.grammars = std::make_unique<GrammarCompiler>(std::move(*backend), context.options.grammar.compiler);
+  protocol.no_structured_outputs.clear();
+}
+
 EngineConfig engine_config(const ServeOptions& options, int max_model_len) {
   EngineConfig config;
   config.max_num_seqs = options.max_num_seqs;
@@ -187,9 +212,11 @@ Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions
   context->pool = std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : allowed_cores());
   EngineConfig engine = engine_config(options, max_model_len);
   UNSPOOL_TRY(build_model(*context, config, engine, times));
+  build_grammars(*context);
   context->engine = std::make_unique<Engine>(
       engine, EngineDependencies{context->executor.get(), context->sampler.get(), context->pool.get(),
-                                 context->protocol.tokenizer, &context->metrics, context->memory.get()});
+                                 context->protocol.tokenizer, &context->metrics, context->memory.get(),
+                                 context->grammars.get()});
   return context;
 }
 
@@ -204,6 +231,11 @@ void log_start_summary(const ServingContext& context) {
   if (capacity < context.protocol.max_model_len) {
     log_warning("The KV cache holds less than one sequence of --max-model-len {}: longer prompts will be refused",
                 context.protocol.max_model_len);
+  }
+  if (context.grammars) {
+    log_info("Structured outputs by xgrammar {} ({})", kXgrammarVersion, context.grammar_directory);
+  } else if (context.protocol.tokenizer) {
+    log_info("No structured outputs: {}", context.protocol.no_structured_outputs);
   }
   for (const std::string& name : options.control.always_so) {
     log_info("rl_config.{} asks for what is always so: results depend on no batch, thread count or run", name);

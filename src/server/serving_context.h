@@ -10,6 +10,7 @@
 #include "backend/timed_backend.h"
 #include "base/result.h"
 #include "engine/engine.h"
+#include "grammar/grammar_compiler.h"
 #include "layers/weight_staging.h"
 #include "metrics/metrics.h"
 #include "protocol/serving_config.h"
@@ -35,9 +36,11 @@ struct ServingContext {
   std::unique_ptr<WeightStaging> staging;
   std::unique_ptr<ModelMemory> memory;
   std::unique_ptr<Sampler> sampler;
+  std::unique_ptr<GrammarCompiler> grammars;  // null where there is no grammar engine
   std::unique_ptr<Engine> engine;
 
   // For the summary at start.
+  std::string grammar_directory;
   std::string dtype;  // as torch names it
   DType served_dtype = DType::kBFloat16;
   std::string instruction_set;

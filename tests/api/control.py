@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 
+from harness.chat import CHAT, HI
 from harness.client import complete, request, stream_many
 
 DEV = {"VLLM_SERVER_DEV_MODE": "1"}
@@ -80,6 +81,8 @@ class Stream(Background):
         self.seen = []
         if path == GENERATE:
             body = {"token_ids": [5, 6, 7], "sampling_params": {"max_tokens": 400, "ignore_eos": True, **fields}}
+        elif path == CHAT:
+            body = {"messages": HI, "max_tokens": 400, "ignore_eos": True, "return_token_ids": True, **fields}
         else:
             body = {"prompt": [5, 6, 7], "max_tokens": 400, "ignore_eos": True, "return_token_ids": True, **fields}
         super().__init__(lambda: stream_many(server, [body], path, on_chunk=self.seen.append)[0])
@@ -88,7 +91,7 @@ class Stream(Background):
         until(lambda: len(self.token_ids()) >= count or not self.is_alive(), timeout_s, "the stream brings no tokens")
 
     def token_ids(self):
-        return sum((choice["token_ids"] or [] for chunk in list(self.seen) for choice in chunk["choices"]), [])
+        return sum((choice.get("token_ids") or [] for chunk in list(self.seen) for choice in chunk["choices"]), [])
 
     def finish_reasons(self):
         reasons = (choice["finish_reason"] for chunk in self.seen for choice in chunk["choices"])

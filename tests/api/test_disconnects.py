@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from harness.chat import CHAT, CHATML, HI
 from harness.client import complete, raw_post
 
 LONG = {"prompt": [5, 6, 7, 8], "max_tokens": 1800, "ignore_eos": True}
@@ -28,9 +29,10 @@ def wait_for(condition, timeout_s, what):
 @pytest.mark.short
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("close", [socket.socket.close, reset], ids=["close", "reset"])
-def test_running(serve, tiny, patience, stream, close):
-    server = serve(tiny)
-    connection = raw_post(server, "/v1/completions", {**LONG, "n": 8, "stream": stream})
+@pytest.mark.parametrize("path", ["/v1/completions", CHAT])
+def test_running(serve, tiny, patience, path, stream, close):
+    server = serve(tiny, "--chat-template", CHATML)
+    connection = raw_post(server, path, {**LONG, "messages": HI, "n": 8, "stream": stream})
     wait_for(lambda: server.in_flight()[0] > 0, 10 * patience, "the request never ran")
     close(connection)
     assert server.wait_until_idle(1 * patience) < 1 * patience

@@ -72,7 +72,7 @@ def test_lazy_refusals_come_in_the_stream(server):
 @pytest.mark.short
 def test_unknown_paths_and_methods(server):
     assert request(server, "GET", "/nowhere")[::2] == (404, {"detail": "Not Found"})
-    assert request(server, "POST", "/v1/chat/completions", {})[::2] == (404, {"detail": "Not Found"})
+    assert request(server, "POST", "/v1/embeddings", {})[::2] == (404, {"detail": "Not Found"})
     status, headers, body = request(server, "GET", "/v1/completions")
     assert (status, body) == (405, {"detail": "Method Not Allowed"})
     assert "POST" in headers["Allow"]

@@ -6,19 +6,20 @@ import pytest
 
 from api.control import DEV, GENERATE, Background, Stream, get, greedy, post, refusal, reset, until
 from harness.bits import assert_same_answer
+from harness.chat import CHAT, CHATML
 from harness.client import complete, raw_post, request
 
 
 @pytest.fixture
 def server(serve, tiny):
-    server = serve(tiny, "--enable-scale-out", "--enable-sleep-mode", env=DEV)
+    server = serve(tiny, "--enable-scale-out", "--enable-sleep-mode", "--chat-template", CHATML, env=DEV)
     reset(server)
     yield server
     post(server, "/wake_up")
 
 
 @pytest.mark.short
-@pytest.mark.parametrize("path", [GENERATE, "/v1/completions"])
+@pytest.mark.parametrize("path", [GENERATE, "/v1/completions", CHAT])
 def test_abort_ends_streams_as_answers(server, patience, path):
     stream = Stream(server, path, max_tokens=1900)
     stream.wait_for_tokens(3, 10 * patience)

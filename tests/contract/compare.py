@@ -10,7 +10,8 @@ import json
 import re
 
 MESSAGE_IS_HELD = {"BadRequestError", "NotFoundError", "PermissionDeniedError"}
-MESSAGE_IS_FREE = {"completions/refused_surrogate"}
+# Words of an engine that the reference falls back on, or of the system.
+MESSAGE_IS_FREE = {"completions/refused_surrogate", "completions/refused_regex_bad"}
 # How long the reply is depends on the weights.
 LENGTH_VARIES = ("stop", "tools", "json", "regex", "choice", "clamped", "default_max")
 BY_VALUE = {

@@ -12,9 +12,10 @@ from harness.server import ROOT
 CASES = json.loads((ROOT / "tests" / "data" / "contract" / "cases.json").read_text())
 # What is served so far; each is a prefix of case names, and what to leave out of them.
 SERVED = [
-    *selected(CASES, "completions/", skip="regex|choice|json_object|schema_bad|two_so"),
+    *selected(CASES, "completions/"),
+    *selected(CASES, "chat/"),
     *selected(CASES, "generate/"),
-    *selected(CASES, "tokenize/", skip="messages"),
+    *selected(CASES, "tokenize/"),
     *selected(CASES, "detokenize/"),
     *selected(CASES, "wrong_method"),
     *selected(CASES, "lora/"),
@@ -22,7 +23,7 @@ SERVED = [
 ]
 # The control plane, in the order of the recording: each case finds what the one before left.
 CONTROL = [*selected(CASES, "get/"), *selected(CASES, "rl/")]
-FLAGS = ("--max-model-len", 4096, "--enable-scale-out")
+FLAGS = ("--max-model-len", 4096, "--enable-scale-out", "--enable-auto-tool-choice", "--tool-call-parser", "hermes")
 
 
 def ask(url, case):

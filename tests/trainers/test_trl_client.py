@@ -7,6 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 import unspool.integrations.trl
+from harness.chat import CHATML
 from trainers.servers import DEV, EXACT
 
 PROMPTS = [[5, 9, 33, 104], [71, 8], [200, 201, 202, 203, 204, 205]]
@@ -17,7 +18,7 @@ def client(serve, policy):
     unspool.integrations.trl.install()
     from trl.generation.vllm_client import VLLMClient
 
-    return VLLMClient(base_url=serve(policy, *EXACT, env=DEV).url)
+    return VLLMClient(base_url=serve(policy, *EXACT, "--chat-template", CHATML, env=DEV).url)
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +118,6 @@ def test_teacher_scores(client, model):
 
 
 def test_chat(client):
-    if client.session.post(client.base_url + "/v1/chat/completions", json={}).status_code == 404:
-        pytest.skip("/v1/chat/completions is not served yet")
     output = client.chat([[{"role": "user", "content": "Hello"}]] * 2, n=2, max_tokens=6)
     assert len(output["prompt_ids"]) == 2 and len(output["completion_ids"]) == 4
     assert [len(ids) for ids in output["completion_ids"]] == [len(values) for values in output["logprobs"]]

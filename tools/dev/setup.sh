@@ -34,6 +34,9 @@ install_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# What structured outputs need: a server finds it in .venv.
+grammar_engine() { python_requirements tools/requirements-structured-outputs.txt .venv --no-deps; }
+
 # python_requirements FILE [VENV [PIP_OPTION...]]: the pinned packages of FILE, in .venv or VENV.
 python_requirements() {
   local file=$1 venv=${2:-.venv} stamp sum

@@ -66,6 +66,7 @@ set_up() {
   install_packages "${BUILD_PACKAGES[@]}"
   case ${1:-} in '' | --nightly) install_packages "${EMULATOR_PACKAGES[@]}" ;; esac
   python_requirements tests/requirements.txt
+  grammar_engine
   bring_model
 }
 

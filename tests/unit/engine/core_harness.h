@@ -56,11 +56,12 @@ inline OutputSink record_into(Record& record) {
 
 class CoreHarness {
  public:
-  explicit CoreHarness(EngineConfig config = roomy(), std::shared_ptr<const Tokenizer> tokenizer = nullptr)
+  explicit CoreHarness(EngineConfig config = roomy(), std::shared_ptr<const Tokenizer> tokenizer = nullptr,
+                       GrammarCompiler* grammars = nullptr)
       : executor(config.num_blocks, config.block_size),
         pool(2),
         sampler(reference_vocab_kernels(), FakeExecutor::kVocab),
-        core(config, {&executor, &sampler, &pool, std::move(tokenizer), &metrics}, 12345) {}
+        core(config, {&executor, &sampler, &pool, std::move(tokenizer), &metrics, nullptr, grammars}, 12345) {}
 
   static EngineConfig roomy() {
     EngineConfig config;

@@ -39,10 +39,11 @@ class FakeTokenizer : public Tokenizer {
   static constexpr int32_t kFirstByte = 10000;
 
  private:
-  std::map<int32_t, std::string> pieces_ = {{504, "The"},  {3575, " capital"}, {282, " of"}, {4649, " France"},
-                                            {314, " is"},  {7042, " Paris"},   {30, "."},    {198, "\n"},
-                                            {29, "-"},     {260, " the"},      {28, ","},    {2878, " London"},
-                                            {300, " and"}, {378, " The"},      {301, "*"}};
+  std::map<int32_t, std::string> pieces_ = {
+      {504, "The"},  {3575, " capital"}, {282, " of"},    {4649, " France"}, {314, " is"}, {7042, " Paris"},
+      {30, "."},     {198, "\n"},        {29, "-"},       {260, " the"},     {28, ","},    {2878, " London"},
+      {300, " and"}, {378, " The"},      {301, "*"},      {19556, "Hello"},  {17, "!"},    {339, " I"},
+      {5248, "'m"},  {57, "I"},          {665, " there"}, {2055, " My"},     {506, "'s"}};
 };
 
 }  // namespace unspool

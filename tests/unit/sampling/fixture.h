@@ -23,12 +23,13 @@ struct Draw {
   std::vector<int32_t> output = {};
   uint64_t seed = 1;
   int64_t position = 0;
+  std::vector<uint32_t> allowed = {};
 };
 
 inline SampleResult sample_row(std::span<const float> logits, const SamplingParams& params, const Draw& draw = {}) {
   Sampler sampler(reference_vocab_kernels(), static_cast<int>(logits.size()));
   sampler.reserve(1);
-  return sampler.sample({logits, &params, draw.prompt, draw.output, draw.seed, draw.position}, 0);
+  return sampler.sample({logits, &params, draw.prompt, draw.output, draw.seed, draw.position, {}, draw.allowed}, 0);
 }
 
 // Every entry's value by id, as `mode` shows it.

@@ -108,6 +108,78 @@ TEST(Processors, IdsOutsideOfTheVocabularyArePassedOver) {
   EXPECT_EQ(processed({1.0f, 2.0f, 3.0f}, params), (Values{-kInfinity, 2.0f, -kInfinity}));
 }
 
+TEST(Processors, AMaskComesBeforeAllAndShowsInRawValuesToo) {
+  const Values logits = {1.0f, 9.0f, 0.5f, 4.0f};
+  const Draw draw = {.allowed = {0b0101}};
+  const Values masked = {1.0f, -kInfinity, 0.5f, -kInfinity};
+  EXPECT_EQ(values_of(logits, greedy_params(), LogprobsMode::kRawLogits, draw), masked);
+  EXPECT_EQ(processed(logits, greedy_params(), draw), masked);
+  EXPECT_EQ(sample_row(logits, greedy_params(), draw).token_id, 0);
+  SamplingParams params = greedy_params();
+  params.logit_bias = {{1, 100.0f}, {2, 1.0f}};  // cannot lift the mask
+  EXPECT_EQ(processed(logits, params, draw), (Values{1.0f, -kInfinity, 1.5f, -kInfinity}));
+  // Raw log-probs are those of the tokens that are left.
+  const Values logprobs = values_of(logits, greedy_params(), LogprobsMode::kRawLogprobs, draw);
+  EXPECT_NEAR(std::exp(logprobs[0]) + std::exp(logprobs[2]), 1.0, 1e-6);
+  EXPECT_EQ(logprobs[1], -kInfinity);
+}
+
+TEST(Processors, AMaskOfManyWordsEndsWithTheVocabulary) {
+  Values logits(70, 1.0f);
+  logits[69] = 3.0f;
+  logits[68] = 9.0f;
+  const Draw draw = {.allowed = {0, 0xFFFFFFFF, 0b100000}};
+  EXPECT_EQ(sample_row(logits, greedy_params(), draw).token_id, 69);
+}
+
+TEST(Processors, AMaskedRowIsNotWhatIsKnownOfTheWholeOne) {
+  const Values logits = {1.0f, 9.0f, 0.5f, 4.0f};
+  const VocabKernels& kernels = reference_vocab_kernels();
+  std::vector<BlockStat> blocks(1);
+  kernels.block_stats(logits.data(), 4, blocks.data());
+  Sampler sampler(kernels, 4);
+  sampler.reserve(1);
+  const std::vector<uint32_t> allowed = {0b0101};
+  for (const LogprobsMode mode : {LogprobsMode::kRawLogprobs, LogprobsMode::kProcessedLogprobs}) {
+    SamplingParams params;
+    params.logprobs = -1;
+    params.logprobs_mode = mode;
+    const SampleTask task = {.logits = logits,
+                             .params = &params,
+                             .prompt_token_ids = {},
+                             .output_token_ids = {},
+                             .seed = 1,
+                             .position = 0,
+                             .blocks = blocks,
+                             .allowed = allowed};
+    const SampleResult result = sampler.sample(task, 0);
+    EXPECT_TRUE(result.token_id == 0 || result.token_id == 2);
+    double mass = 0;
+    for (const TokenLogprob& entry : result.logprobs) mass += std::exp(entry.logprob);
+    EXPECT_NEAR(mass, 1.0, 1e-6);
+  }
+}
+
+TEST(Processors, AMaskHidesNothingThatIsNotFinite) {
+  SampleResult result =
+      sample_row(Values{1.0f, std::numeric_limits<float>::quiet_NaN()}, greedy_params(), {.allowed = {1}});
+  EXPECT_FALSE(result.finite);
+  EXPECT_FALSE(result.barred) << "the model's fault";
+  result = sample_row(Values{1.0f, 2.0f}, greedy_params(), {.allowed = {0}});
+  EXPECT_FALSE(result.finite);
+  EXPECT_TRUE(result.barred) << "the request's";
+}
+
+TEST(Processors, MinTokensGivesWayWhereAMaskLeavesOnlyStopTokens) {
+  SamplingParams params = greedy_params();
+  params.min_tokens = 2;
+  params.eos_token_id = 0;
+  params.stop_token_ids = {1, 1};
+  const Values logits = {1.0f, 2.0f, 3.0f};
+  EXPECT_EQ(processed(logits, params, {.allowed = {0b011}}), (Values{1.0f, 2.0f, -kInfinity}));
+  EXPECT_EQ(processed(logits, params, {.allowed = {0b101}}), (Values{-kInfinity, -kInfinity, 3.0f}));
+}
+
 TEST(Processors, TemperatureFollowsThemAll) {
   SamplingParams params;
   params.temperature = 0.5f;

@@ -70,7 +70,21 @@ TEST(Options, RefusedByName) {
            {{"--additional-config", "[]"}, "additional-config"},
            {{"--additional-config", R"({"rl_config":1})"}, "rl_config"},
            {{"--additional-config", R"({"rl_config":{"enabled":1}})"}, "rl_config.enabled"},
-           {{"--chat-template", "x.jinja"}, "chat-template"},
+           {{"--tool-parser-plugin", "x.py"}, "tool-parser-plugin"},
+           {{"--tool-call-parser", "morse"}, "tool-call-parser"},
+           {{"--enable-auto-tool-choice"}, "tool-call-parser"},
+           {{"--reasoning-parser", "morse"}, "reasoning-parser"},
+           {{"--tool-strict-level", "very"}, "tool-strict-level"},
+           {{"--default-chat-template-kwargs", "[]"}, "default-chat-template-kwargs"},
+           {{"--chat-template-content-format", "xml"}, "chat-template-content-format"},
+           {{"--structured-outputs-config", R"({"backend":"outlines"})"}, "outlines"},
+           {{"--structured-outputs-config.backend", "guidance"}, "guidance"},
+           {{"--structured-outputs-config", "[]"}, "structured-outputs-config"},
+           {{"--structured-outputs-config", R"({"disable_any_whitespace":true})"}, "only supported for xgrammar"},
+           {{"--structured-outputs-config", R"({"disable_any_whitespace":1,"backend":"xgrammar"})"}, "true or false"},
+           {{"--structured-outputs-config", R"({"disable_additional_properties":true})"}, "guidance backend"},
+           {{"--structured-outputs-config", R"({"reasoning_parser":"qwen3"})"}, "reasoning_parser is not supported"},
+           {{"--structured-outputs-config", R"({"max_depth":1})"}, "max_depth"},
            {{"--quantization", "fp8"}, "quantization"},
            {{"--kv-cache-dtype", "fp8"}, "kv-cache-dtype"},
            {{"--dtype", "int3"}, "int3"},
@@ -100,6 +114,20 @@ TEST(Options, NeutralAndMeaninglessValuesPass) {
   EXPECT_EQ(options.ignored_flags,
             (std::vector<std::string>{"--enforce-eager", "--gpu-memory-utilization", "--disable-log-requests",
                                       "--enable-chunked-prefill", "--compilation-config"}));
+}
+
+TEST(Options, StructuredOutputs) {
+  const auto plain = good({"m"});
+  EXPECT_FALSE(plain.grammar.disable_any_whitespace);
+  EXPECT_EQ(plain.grammar.compiler.limit_s, 5);
+  EXPECT_EQ(plain.grammar.compiler.cache_bytes, size_t{512} << 20);
+  const auto options = good({"m", "--structured-outputs-config",
+                             R"({"backend":"xgrammar","disable_any_whitespace":true,"enable_in_reasoning":true,
+                                 "reasoning_parser":"","reasoning_parser_plugin":""})"});
+  EXPECT_TRUE(options.grammar.disable_any_whitespace);
+  EXPECT_TRUE(options.grammar.enable_in_reasoning);
+  EXPECT_NE(options.given, plain.given) << "it changes what replies say";
+  EXPECT_TRUE(good({"m", "--structured-outputs-config.backend", "auto"}).grammar.directory.empty());
 }
 
 TEST(Options, ConfigFileBelowTheCommandLine) {
