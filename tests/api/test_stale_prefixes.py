@@ -98,12 +98,23 @@ def test_a_prefill_that_is_in_flight(server, other, cold, patience, sanitized):
     assert middles, "no reload met a prefill"
 
 
+def frozen_stream(server, patience, clear_cache):
+    """A stream of 1,900 tokens that a pause met after its 40th: a tiny model may be done before it."""
+    for _ in range(20):
+        stream = Stream(server, max_tokens=1900, temperature=0)
+        stream.wait_for_tokens(40, 10 * patience)
+        post(server, f"/pause?mode=keep&clear_cache={'true' if clear_cache else 'false'}")
+        if server.in_flight() != (0, 0):
+            return stream
+        post(server, "/resume")
+        stream.wait(60 * patience)
+    raise AssertionError("no pause met a stream")
+
+
 @pytest.mark.parametrize("clear", ["by the pause", "by a reset"])
 def test_kept_requests_are_computed_again(server, other, cold, patience, clear):
     """What was said stays said; what follows is what the new weights say to it, without a gap or a repeat."""
-    stream = Stream(server, max_tokens=1900, temperature=0)
-    stream.wait_for_tokens(40, 10 * patience)
-    post(server, f"/pause?mode=keep&clear_cache={'true' if clear == 'by the pause' else 'false'}")
+    stream = frozen_stream(server, patience, clear_cache=clear == "by the pause")
     rpc(server, "reload_weights", weights_path=str(other))
     post(server, "/update_weight_version", {"new_version": "v2"})
     if clear == "by a reset":
@@ -121,8 +132,7 @@ def test_kept_requests_are_computed_again(server, other, cold, patience, clear):
 
 def test_new_requests_after_updates_beside_a_kept_one(server, tiny, other, cold, patience):
     """Three updates, one request frozen over all of them: what shares its prefix is computed by the weights of now."""
-    stream = Stream(server, max_tokens=1900, temperature=0)
-    stream.wait_for_tokens(40, 10 * patience)
+    stream = frozen_stream(server, patience, clear_cache=True)
     prompt = [5, 6, 7, *stream.token_ids()[:37]]
     expected = {other: greedy(cold, prompt), tiny: None}
     for number, weights in enumerate((other, tiny, other)):
