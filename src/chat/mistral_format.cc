@@ -1,73 +1,33 @@
 // [TOOL_CALLS]NAME{...} or [TOOL_CALLS]NAME[ARGS]{...}, once for each call.
+#include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include "chat/engine_content.h"
 #include "chat/python_json.h"
 #include "chat/schema_types.h"
-#include "chat/tool_format.h"
+#include "chat/tagged_calls.h"
 
 namespace unspool::chat {
 namespace {
 
 constexpr std::string_view kCall = "[TOOL_CALLS]";
 constexpr std::string_view kArgs = "[ARGS]";
+constexpr std::array kTags{kCall, kArgs};
 
-class Sink {
+class Scanner : public TaggedScanner {
  public:
-  virtual ~Sink() = default;
-  virtual void content(std::string_view text) = 0;
-  virtual void begin_call() = 0;
-  virtual void name(std::string_view text) = 0;  // a piece of it
-  virtual void arguments(std::string_view text) = 0;
-  virtual void end_call() = 0;
-};
-
-class Scanner {
- public:
-  void read(std::string_view text, Sink& sink) {
-    for (const char c : text) push(c, sink);
-  }
-  void finish(Sink& sink) {
-    plain(std::exchange(held_, {}), sink);
-    if (part_ != Part::kContent) sink.end_call();
-    part_ = Part::kContent;
-  }
+  Scanner() : TaggedScanner(kTags) {}
 
  private:
-  enum class Part : uint8_t { kContent, kName, kArguments };
-
-  void push(char c, Sink& sink) {
-    if (c == '[') {
-      plain(held_, sink);
-      held_ = c;
-      return;
-    }
-    if (!held_.empty()) {
-      held_ += c;
-      if (kCall.starts_with(held_) || kArgs.starts_with(held_)) {
-        if (held_.size() < kArgs.size() || (held_ != kArgs && held_ != kCall)) return;
-        const std::string tag = std::exchange(held_, {});
-        return found(tag, sink);
-      }
-      const std::string text = std::exchange(held_, {});
-      plain(std::string_view(text).substr(0, text.size() - 1), sink);
-    }
+  void byte(char c, CallSink& sink) override {
     if (c == '{' && part_ == Part::kName) part_ = Part::kArguments;
     plain(std::string_view(&c, 1), sink);
   }
 
-  void plain(std::string_view text, Sink& sink) {
-    if (text.empty()) return;
-    if (part_ == Part::kContent) sink.content(text);
-    if (part_ == Part::kName) sink.name(text);
-    if (part_ == Part::kArguments) sink.arguments(text);
-  }
-
-  void found(std::string_view tag, Sink& sink) {
+  void found(std::string_view tag, CallSink& sink) override {
     const bool is_call = tag == kCall;
     if (part_ == Part::kName && !is_call) {
       part_ = Part::kArguments;
@@ -75,37 +35,19 @@ class Scanner {
     }
     if (!is_call || part_ == Part::kName) return plain(tag, sink);
     if (part_ == Part::kArguments) sink.end_call();
-    part_ = Part::kName;
-    sink.begin_call();
+    begin(Part::kName, sink);
   }
-
-  Part part_ = Part::kContent;
-  std::string held_;
 };
 
-class MistralStream : public ToolStream, private Sink {
+class MistralStream : public TaggedStream {
  public:
-  explicit MistralStream(bool wants_calls) : wants_calls_(wants_calls) {}
-
-  void read(std::string_view text, OutputDelta& out) override {
-    out_ = &out;
-    scanner_.read(text, *this);
-  }
-  void finish(OutputDelta& out) override {
-    out_ = &out;
-    scanner_.finish(*this);
-    content_.finish(out);
-  }
+  explicit MistralStream(bool wants_calls) : TaggedStream(std::make_unique<Scanner>(), wants_calls) {}
 
  private:
-  void content(std::string_view text) override { content_.read(text, *out_); }
   void begin_call() override {
-    if (wants_calls_) content_.begin_call();
-    ++index_;
-    name_.clear();
+    TaggedStream::begin_call();
     has_name_ = false;
   }
-  void name(std::string_view text) override { name_ += text; }
   // As the model writes them, and whatever it writes behind them.
   void arguments(std::string_view text) override {
     send_name();
@@ -120,39 +62,22 @@ class MistralStream : public ToolStream, private Sink {
     append_name(*out_, index_, std::string(strip(name_)));
   }
 
-  bool wants_calls_;
-  Scanner scanner_;
-  OutputDelta* out_ = nullptr;
-  EngineContent content_;
-  int index_ = -1;
-  std::string name_;
   bool has_name_ = false;
 };
 
-class Collector : public Sink {
+class Collector : public TaggedCollector {
  public:
-  explicit Collector(const FormatOptions& options) : options_(options), content_(options.wants_calls) {}
-
-  void content(std::string_view text) override { content_.read(text); }
-  void begin_call() override {
-    content_.begin_call();
-    name_.clear();
-    arguments_.clear();
-  }
-  void name(std::string_view text) override { name_ += text; }
-  void arguments(std::string_view text) override { arguments_ += text; }
-  void end_call() override {
-    if (name_.empty() && arguments_.empty()) return;
-    const std::string_view name = strip(name_);
-    calls_.push_back({std::string(name), first_value(name)});
-  }
-
-  ParsedOutput take() { return content_.take(std::move(calls_)); }
+  explicit Collector(const FormatOptions& options) : TaggedCollector(options) {}
 
  private:
+  std::optional<ToolCall> call(const std::string& name, const std::string& arguments) const override {
+    if (name.empty() && arguments.empty()) return std::nullopt;
+    const std::string_view stripped = strip(name);
+    return ToolCall{std::string(stripped), first_value(stripped, strip(arguments))};
+  }
+
   // The first JSON value, as it is written, but for members whose types are not the schema's.
-  std::string first_value(std::string_view name) const {
-    const std::string_view text = strip(arguments_);
+  std::string first_value(std::string_view name, std::string_view text) const {
     if (text.empty()) return "{}";
     auto value = decode_python_json(text);
     if (!value) return std::string(text);
@@ -162,12 +87,6 @@ class Collector : public Sink {
     }
     return std::string(text.substr(0, value->size));
   }
-
-  const FormatOptions& options_;
-  EngineWhole content_;
-  std::string name_;
-  std::string arguments_;
-  std::vector<ToolCall> calls_;
 };
 
 class MistralFormat : public ToolFormat {
@@ -175,11 +94,8 @@ class MistralFormat : public ToolFormat {
   explicit MistralFormat(FormatOptions options) : options_(std::move(options)) {}
 
   ParsedOutput parse(std::string_view content) const override {
-    Collector collector(options_);
     Scanner scanner;
-    scanner.read(content, collector);
-    scanner.finish(collector);
-    return collector.take();
+    return Collector(options_).collect(content, scanner);
   }
   std::unique_ptr<ToolStream> stream() const override { return std::make_unique<MistralStream>(options_.wants_calls); }
   bool hides_markup() const override { return true; }

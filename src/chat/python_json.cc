@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <utility>
 
-#include "jinja/operations.h"
+#include "jinja/json_text.h"
 #include "json/syntax_error.h"
 #include "unicode/utf8.h"
 
@@ -18,12 +17,6 @@ using Kind = PythonJson::Kind;
 
 // sys.int_info.default_max_str_digits.
 constexpr size_t kMaxIntegerDigits = 4300;
-
-std::string float_text(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  return jinja::number_text(value);
-}
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -294,12 +287,8 @@ void append_json_characters(std::string& out, std::string_view utf8) {
   for (size_t at = 0; at < utf8.size(); ++at) {
     const char c = utf8[at];
     const auto byte = static_cast<unsigned char>(c);
-    constexpr std::string_view kEscaped = "\"\\\b\f\n\r\t";
-    if (const size_t which = kEscaped.find(c); which != std::string_view::npos) {
-      out += '\\';
-      out += "\"\\bfnrt"[which];
-    } else if (byte < 0x20) {
-      out += fmt::format("\\u{:04x}", byte);
+    if (const std::string escape = byte < 0x80 ? jinja::json_escape(byte, false) : ""; !escape.empty()) {
+      out += escape;
     } else if (byte == 0xED && at + 2 < utf8.size() && static_cast<unsigned char>(utf8[at + 1]) >= 0xA0) {
       out += fmt::format("\\u{:04x}", 0xD000u | (static_cast<unsigned char>(utf8[at + 1]) & 0x3Fu) << 6 |
                                           (static_cast<unsigned char>(utf8[at + 2]) & 0x3Fu));
@@ -324,7 +313,7 @@ std::optional<PythonJson> read_number(std::string_view token) {
     return PythonJson::integer(std::string(token == "-0" ? "0" : token));
   }
   // strtod, since from_chars gives no value beyond a double's range, where Python has infinities and zeros.
-  return PythonJson{Kind::kFloat, float_text(std::strtod(std::string(token).c_str(), nullptr)), {}, {}};
+  return PythonJson{Kind::kFloat, jinja::json_number(std::strtod(std::string(token).c_str(), nullptr)), {}, {}};
 }
 
 }  // namespace unspool::chat

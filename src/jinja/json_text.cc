@@ -13,34 +13,6 @@
 namespace unspool::jinja {
 namespace {
 
-std::string escaped(char32_t code_point, bool ensure_ascii) {
-  switch (code_point) {
-    case '"':
-      return "\\\"";
-    case '\\':
-      return "\\\\";
-    case '\n':
-      return "\\n";
-    case '\r':
-      return "\\r";
-    case '\t':
-      return "\\t";
-    case '\f':
-      return "\\f";
-    case '\b':
-      return "\\b";
-    default:
-      break;
-  }
-  const auto number = static_cast<uint32_t>(code_point);
-  if (number < 0x20 || (ensure_ascii && number > 0x7F && number < 0x10000)) {
-    return fmt::format("\\u{:04x}", number);
-  }
-  if (!ensure_ascii || number < 0x10000) return {};
-  const uint32_t offset = number - 0x10000;
-  return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (offset >> 10), 0xDC00 + (offset & 0x3FF));
-}
-
 class JsonPrinter {
  public:
   JsonPrinter(const JsonFormat& format, Interpreter& interpreter) : format_(format), interpreter_(interpreter) {}
@@ -56,7 +28,7 @@ class JsonPrinter {
     } else if (value.is_integer()) {
       add(integer_text(*value.as_integer()));
     } else if (value.is_float()) {
-      add(float_text(value.as_float()));
+      add(json_number(value.as_float()));
     } else if (value.is_sequence()) {
       print_items(value.items());
     } else if (value.is_dict()) {
@@ -74,12 +46,6 @@ class JsonPrinter {
     interpreter_.budget().spend_bytes(text.size());
   }
 
-  static std::string float_text(double value) {
-    if (std::isnan(value)) return "NaN";
-    if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-    return number_text(value);
-  }
-
   void print_string(const Text& text) {
     interpreter_.budget().spend_bytes(4 * text.size());  // every character is looked at
     add("\"");
@@ -87,7 +53,7 @@ class JsonPrinter {
       size_t copied = run.begin;
       for (size_t at = run.begin; at < run.end;) {
         const auto [code_point, size] = unicode::decode(text.view(), at);
-        const std::string escape = escaped(code_point, format_.ensure_ascii);
+        const std::string escape = json_escape(code_point, format_.ensure_ascii);
         if (!escape.empty()) {
           out_.append(text, copied, at);
           out_.append(escape, run.origin);
@@ -126,7 +92,7 @@ class JsonPrinter {
     if (key.is_none()) return Value::string("null");
     if (key.is_bool()) return Value::string(key.as_bool() ? "true" : "false");
     if (key.is_integer()) return Value::string(integer_text(*key.as_integer()));
-    if (key.is_float()) return Value::string(float_text(key.as_float()));
+    if (key.is_float()) return Value::string(json_number(key.as_float()));
     fail(fmt::format("keys must be str, int, float, bool or None, not {}", type_name(key)));
   }
 
@@ -164,6 +130,40 @@ class JsonPrinter {
 };
 
 }  // namespace
+
+std::string json_number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return number_text(value);
+}
+
+std::string json_escape(char32_t code_point, bool ensure_ascii) {
+  switch (code_point) {
+    case '"':
+      return "\\\"";
+    case '\\':
+      return "\\\\";
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    case '\f':
+      return "\\f";
+    case '\b':
+      return "\\b";
+    default:
+      break;
+  }
+  const auto number = static_cast<uint32_t>(code_point);
+  if (number < 0x20 || (ensure_ascii && number > 0x7F && number < 0x10000)) {
+    return fmt::format("\\u{:04x}", number);
+  }
+  if (!ensure_ascii || number < 0x10000) return {};
+  const uint32_t offset = number - 0x10000;
+  return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (offset >> 10), 0xDC00 + (offset & 0x3FF));
+}
 
 Text json_text(const Value& value, const JsonFormat& format, Interpreter& interpreter) {
   JsonPrinter printer(format, interpreter);

@@ -19,6 +19,11 @@ struct JsonFormat {
   bool sort_keys = false;
 };
 
+// The number as json.dumps writes it: as repr does, and NaN, Infinity, -Infinity.
+std::string json_number(double value);
+// How a character stands in a string of JSON; empty where it stands for itself.
+std::string json_escape(char32_t code_point, bool ensure_ascii);
+
 Text json_text(const Value& value, const JsonFormat& format, Interpreter& interpreter);
 
 }  // namespace unspool::jinja
