@@ -37,7 +37,6 @@ class JsonProgress {
     return place_ == Place::kEnd || (place_ == Place::kNumber && open_.empty() && number_ends());
   }
   size_t depth() const { return open_.size(); }
-  bool in_key() const { return in_key_; }  // while in a string
 
  private:
   // How far a number has got.

@@ -232,10 +232,7 @@ std::string ChatReply::chunk(int index, Choice& choice, SequenceDelta delta) {
   }
   w.end_object();
   w.end_array();
-  if (last && !options_.include_usage && options_.system_fingerprint) {
-    w.key("system_fingerprint");
-    w.string(*options_.system_fingerprint);
-  }
+  if (last && !options_.include_usage) write_known_fingerprint(w);
   if (options_.continuous_usage) {
     w.key("usage");
     write_chat_chunk_usage(w, chunk_usage(index, choice));
@@ -314,10 +311,7 @@ std::string ChatReply::body() {
     write_choice(w, static_cast<int>(i), choices_[i], delta);
   }
   w.end_array();
-  w.key("service_tier");
-  w.null();
-  w.key("system_fingerprint");
-  write_optional(w, options_.system_fingerprint);
+  write_service(w);
   w.key("usage");
   Usage total = usage();
   if (chat_.counts_reasoning) total.reasoning_tokens = reasoning_tokens_;
@@ -329,17 +323,7 @@ std::string ChatReply::body() {
     w.null();
   }
   write_prompt(w);
-  w.key("kv_transfer_params");
-  w.null();
-  w.key("ec_transfer_params");
-  w.null();
-  w.key("metrics");
-  if (shows_metrics()) {
-    write_request_metrics(w, times_, completion_tokens());
-  } else {
-    w.null();
-  }
-  w.end_object();
+  write_body_end(w);
   return std::move(w).str();
 }
 
@@ -354,15 +338,7 @@ std::string ChatReply::usage_chunk() {
     for (const ChoiceStream& stream : streams_) *total.reasoning_tokens += stream.parser->reasoning_tokens();
   }
   write_stream_usage(w, total);
-  if (options_.system_fingerprint) {
-    w.key("system_fingerprint");
-    w.string(*options_.system_fingerprint);
-  }
-  if (shows_metrics()) {
-    w.key("metrics");
-    write_request_metrics(w, times_, completion_tokens());
-  }
-  w.end_object();
+  write_usage_chunk_end(w);
   return std::move(w).str();
 }
 

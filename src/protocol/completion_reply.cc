@@ -167,10 +167,7 @@ std::string CompletionReply::chunk(int index, Choice& choice, SequenceDelta delt
   }
   w.end_object();
   w.end_array();
-  if (delta.finish_reason && !options_.include_usage && options_.system_fingerprint) {
-    w.key("system_fingerprint");
-    w.string(*options_.system_fingerprint);
-  }
+  if (delta.finish_reason && !options_.include_usage) write_known_fingerprint(w);
   if (options_.continuous_usage) {
     w.key("usage");
     write_stream_usage(w, choice_usage(index, choice));
@@ -231,27 +228,10 @@ std::string CompletionReply::body() {
     write_choice(w, static_cast<int>(i), choices_[i], delta);
   }
   w.end_array();
-  w.key("service_tier");
-  w.null();
-  w.key("system_fingerprint");
-  if (options_.system_fingerprint) {
-    w.string(*options_.system_fingerprint);
-  } else {
-    w.null();
-  }
+  write_service(w);
   w.key("usage");
   write_usage(w, usage());
-  w.key("kv_transfer_params");
-  w.null();
-  w.key("ec_transfer_params");
-  w.null();
-  w.key("metrics");
-  if (shows_metrics()) {
-    write_request_metrics(w, times_, completion_tokens());
-  } else {
-    w.null();
-  }
-  w.end_object();
+  write_body_end(w);
   return std::move(w).str();
 }
 
@@ -264,15 +244,7 @@ std::string CompletionReply::usage_chunk() {
   w.end_array();
   w.key("usage");
   write_stream_usage(w, usage());
-  if (options_.system_fingerprint) {
-    w.key("system_fingerprint");
-    w.string(*options_.system_fingerprint);
-  }
-  if (shows_metrics()) {
-    w.key("metrics");
-    write_request_metrics(w, times_, completion_tokens());
-  }
-  w.end_object();
+  write_usage_chunk_end(w);
   return std::move(w).str();
 }
 

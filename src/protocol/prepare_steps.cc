@@ -15,11 +15,6 @@ namespace {
 // More than any trainer asks for in one request; each costs memory before the engine sees it.
 constexpr int64_t kMaxChoices = 1 << 17;
 
-template <class T>
-void fall_back(std::optional<T>& value, const std::optional<T>& fallback) {
-  if (!value) value = fallback;
-}
-
 PromptFacts facts(const std::vector<int64_t>& ids) {
   return {static_cast<int64_t>(ids.size()), ids.empty() ? -1 : *std::max_element(ids.begin(), ids.end())};
 }
@@ -37,13 +32,9 @@ std::string base_id(const RequestHeaders& headers, const std::string& body_id) {
 }
 
 void apply_defaults(SamplingFields& fields, const DefaultSampling& defaults) {
-  fall_back(fields.temperature, defaults.temperature);
-  fall_back(fields.top_p, defaults.top_p);
-  fall_back(fields.top_k, defaults.top_k);
-  fall_back(fields.min_p, defaults.min_p);
-  fall_back(fields.presence_penalty, defaults.presence_penalty);
-  fall_back(fields.frequency_penalty, defaults.frequency_penalty);
-  fall_back(fields.repetition_penalty, defaults.repetition_penalty);
+  for_each_default(fields, defaults, [](auto& value, const auto& fallback) {
+    if (!value) value = fallback;
+  });
 }
 
 void add_prompt(PreparedRequest& out, std::string external_id, const std::vector<int64_t>& ids,

@@ -119,6 +119,46 @@ void ReplyAssembler::write_head(JsonWriter& w, const char* object) const {
   w.string(options_.model);
 }
 
+void ReplyAssembler::write_service(JsonWriter& w) const {
+  w.key("service_tier");
+  w.null();
+  w.key("system_fingerprint");
+  if (options_.system_fingerprint) {
+    w.string(*options_.system_fingerprint);
+  } else {
+    w.null();
+  }
+}
+
+void ReplyAssembler::write_body_end(JsonWriter& w) const {
+  w.key("kv_transfer_params");
+  w.null();
+  w.key("ec_transfer_params");
+  w.null();
+  w.key("metrics");
+  if (shows_metrics()) {
+    write_request_metrics(w, times_, completion_tokens());
+  } else {
+    w.null();
+  }
+  w.end_object();
+}
+
+void ReplyAssembler::write_known_fingerprint(JsonWriter& w) const {
+  if (!options_.system_fingerprint) return;
+  w.key("system_fingerprint");
+  w.string(*options_.system_fingerprint);
+}
+
+void ReplyAssembler::write_usage_chunk_end(JsonWriter& w) const {
+  write_known_fingerprint(w);
+  if (shows_metrics()) {
+    w.key("metrics");
+    write_request_metrics(w, times_, completion_tokens());
+  }
+  w.end_object();
+}
+
 Usage ReplyAssembler::usage() const {
   Usage usage{.prompt_tokens = prompt_tokens(), .completion_tokens = completion_tokens()};
   if (options_.prompt_tokens_details) usage.cached_tokens = prompts_.back().num_cached_tokens;

@@ -81,7 +81,14 @@ class ReplyAssembler {
   void write_head(JsonWriter& w, const char* object) const;
   Usage usage() const;
   Usage choice_usage(int index, const Choice& choice) const;
-  bool shows_metrics() const { return options_.request_metrics && num_prompts() == 1 && options_.n == 1; }
+  // Of the OpenAI routes' bodies: service_tier and system_fingerprint, null where there is none.
+  void write_service(JsonWriter& w) const;
+  // Transfer parameters and metrics, and the object's end.
+  void write_body_end(JsonWriter& w) const;
+  // Of their chunks, which leave out what there is not.
+  void write_known_fingerprint(JsonWriter& w) const;
+  // Fingerprint and metrics, and the object's end.
+  void write_usage_chunk_end(JsonWriter& w) const;
 
   ReplyOptions options_;
   std::vector<Prompt> prompts_;
@@ -90,6 +97,7 @@ class ReplyAssembler {
   bool broken_number_ = false;  // a NaN or +inf was to be written
 
  private:
+  bool shows_metrics() const { return options_.request_metrics && num_prompts() == 1 && options_.n == 1; }
   std::string take(int index, SequenceDelta delta);
   int finished_prompts_ = 0;
   bool opened_ = false;

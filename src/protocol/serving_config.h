@@ -27,6 +27,18 @@ struct DefaultSampling {
   std::optional<int64_t> hard_max_tokens;  // caps every request
 };
 
+// f(of a, of b) for each field of sampling that has a default, of any two structs that have them by these names.
+template <class A, class B, class F>
+void for_each_default(A& a, B& b, F f) {
+  f(a.temperature, b.temperature);
+  f(a.top_p, b.top_p);
+  f(a.top_k, b.top_k);
+  f(a.min_p, b.min_p);
+  f(a.presence_penalty, b.presence_penalty);
+  f(a.frequency_penalty, b.frequency_penalty);
+  f(a.repetition_penalty, b.repetition_penalty);
+}
+
 struct ServingConfig {
   std::vector<std::string> served_model_names;  // not empty; replies name the first
   std::string model_root;                       // --model as given

@@ -74,13 +74,7 @@ void take_defaults(const GenerationConfig& from, DefaultSampling& to) {
   const auto take = [](const auto& value, auto& target) {
     if (value) target = value;
   };
-  take(from.temperature, to.temperature);
-  take(from.top_p, to.top_p);
-  take(from.top_k, to.top_k);
-  take(from.min_p, to.min_p);
-  take(from.presence_penalty, to.presence_penalty);
-  take(from.frequency_penalty, to.frequency_penalty);
-  take(from.repetition_penalty, to.repetition_penalty);
+  for_each_default(from, to, take);
   take(from.max_new_tokens, to.max_tokens);
 }
 

@@ -79,7 +79,7 @@ def test_a_prefill_that_is_in_flight(server, other, cold, patience, sanitized):
         rpc(server, "reload_weights")
         # Half of every step is somebody else's, so that it takes a while.
         others = Stream(server, "/v1/completions", n=8, max_tokens=1900)
-        until(lambda: server.in_flight() == (8, 0) or not others.is_alive(), 10 * patience, "the others do not run")
+        until_running_or_done(server, others, (8, 0), 10 * patience)
         if not others.is_alive():
             continue  # a tiny model was done before it was looked at
         prompt = [5 + (attempt + i * 7) % 300 for i in range(1900)]
@@ -98,6 +98,10 @@ def test_a_prefill_that_is_in_flight(server, other, cold, patience, sanitized):
         if middles == (1 if sanitized else 3):
             break
     assert middles, "no reload met a prefill"
+
+
+def until_running_or_done(server, stream, in_flight, timeout_s):
+    until(lambda: server.in_flight() == in_flight or not stream.is_alive(), timeout_s, "the stream does not run")
 
 
 def frozen_stream(server, patience, clear_cache):

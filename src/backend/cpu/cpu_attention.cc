@@ -218,7 +218,7 @@ void CpuBackend::attention(const AttentionArgs& args, KvCache& cache, MatmulPrec
   });
 }
 
-// Few sequences of one token: the keys of each are shared out too.
+// So few items that the keys of each are shared out too.
 void CpuBackend::attention_by_parts(const AttentionCall& call, int64_t items) {
   const auto kv_heads = call.storage.shape().kv_heads;
   const int64_t pieces = (kPartsAThread * pool_.size() + items - 1) / items;

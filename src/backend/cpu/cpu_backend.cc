@@ -129,30 +129,36 @@ Result<std::unique_ptr<KvCache>> CpuBackend::make_kv_cache(const KvCacheShape& s
   return std::unique_ptr<KvCache>(std::move(storage));
 }
 
-// The first panel of the run that the thread of task `index` probably takes next: threads that are all as fast take
-// them by turns. -1: none, or the same panels for other rows.
-int64_t CpuBackend::panel_after(int64_t index, int64_t row_tiles, int64_t runs, int64_t run) const {
-  const int64_t next = (index + pool_.size()) / row_tiles;
-  return next == index / row_tiles || next >= runs ? -1 : next * run;
+// f(tile) for tiles that cover rows x panels. A task is a run of panels for the rows of a tile, `width` panels at a
+// time, and then done(first row, rows, run). The rows of one run follow each other, so that its weights are read from
+// memory once.
+template <class F, class Done>
+void CpuBackend::for_runs(int64_t rows, int64_t panels, int64_t run, int64_t width, F&& f, Done&& done) {
+  const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows, runs = (panels + run - 1) / run;
+  pool_.parallel_for(runs * row_tiles, [&](int64_t i, int) {
+    const int64_t index = i / row_tiles, row = i % row_tiles * kTileRows, tile_rows = std::min(kTileRows, rows - row);
+    const int64_t end = std::min(panels, (index + 1) * run);
+    // Threads that are all as fast take tasks by turns: this one comes to that run next, if it is another.
+    const int64_t next = (i + pool_.size()) / row_tiles;
+    const int64_t next_run = next == index || next >= runs ? -1 : next * run;
+    for (int64_t panel = index * run; panel < end; panel += width) {
+      const int64_t after = panel + width;
+      f(Tile{row, tile_rows, panel, std::min(width, end - panel), after < end ? after : next_run});
+    }
+    done(row, tile_rows, index);
+  });
 }
 
-// f(tile) for tiles that cover rows x panels. The rows of one group of panels follow each other, so that its weights
-// are read from memory once. Where there are only a few rows, memory is what is waited for: a task is then a long run
-// of panels, which are read front to back.
+// Where there are only a few rows, memory is what is waited for: a task is then a long run of panels, which are read
+// front to back.
 template <class F>
 void CpuBackend::for_tiles(int64_t rows, int64_t panels, F&& f) {
   const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows;
-  const bool wide = row_tiles * (panels / kTilePanels) >= kMinTilesAThread * pool_.size();
-  const int64_t width = wide || rows <= kernels_.max_rows ? kTilePanels : kNarrowTilePanels;
-  const int64_t run =
-      rows <= kernels_.max_rows ? std::min(kLongestRun, (panels + pool_.size() - 1) / pool_.size()) : width;
-  const int64_t runs = (panels + run - 1) / run;
-  pool_.parallel_for(runs * row_tiles, [&](int64_t i, int) {
-    const int64_t row = i % row_tiles * kTileRows, end = std::min(panels, (i / row_tiles + 1) * run);
-    const int64_t next_panel = panel_after(i, row_tiles, runs, run);
-    for (int64_t panel = i / row_tiles * run; panel < end; panel += width)
-      f(Tile{row, std::min(kTileRows, rows - row), panel, std::min(width, end - panel), next_panel});
-  });
+  const bool few = rows <= kernels_.max_rows;
+  const bool wide = few || row_tiles * (panels / kTilePanels) >= kMinTilesAThread * pool_.size();
+  const int64_t width = wide ? kTilePanels : kNarrowTilePanels;
+  const int64_t run = few ? std::min(kLongestRun, (panels + pool_.size() - 1) / pool_.size()) : width;
+  for_runs(rows, panels, run, width, f, [](int64_t, int64_t, int64_t) {});
 }
 
 void CpuBackend::embed(const Matrix& table, std::span<const int32_t> ids, float* y) {
@@ -246,21 +252,15 @@ void CpuBackend::logits(const ProductInput& x, const Matrix& w, const float* bia
   const auto& input = static_cast<const PackedInput&>(x);
   const auto& matrix = static_cast<const PackedMatrix&>(w);
   check_product(input, matrix);
-  constexpr int64_t kRun = kVocabBlock / kPanel;
-  const int64_t rows = input.rows(), panels = matrix.panels(), columns = matrix.rows();
-  const int64_t runs = vocab_blocks(columns), row_tiles = (rows + kTileRows - 1) / kTileRows;
-  pool_.parallel_for(runs * row_tiles, [&](int64_t i, int) {
-    const int64_t block = i / row_tiles, row = i % row_tiles * kTileRows, end = std::min(panels, (block + 1) * kRun);
-    const int64_t tile_rows = std::min(kTileRows, rows - row);
-    for (int64_t panel = block * kRun; panel < end; panel += kTilePanels) {
-      const int64_t next = panel + kTilePanels < end ? panel + kTilePanels : panel_after(i, row_tiles, runs, kRun);
-      linear_tile(input, matrix, {row, tile_rows, panel, std::min(kTilePanels, end - panel), next},
-                  {bias, false, y, columns});
-    }
-    const int64_t first = block * kVocabBlock, n = std::min<int64_t>(kVocabBlock, columns - first);
-    for (int64_t r = row; r < row + tile_rows; ++r)
-      kernels_.vocab.block_stats(y + r * columns + first, n, blocks + r * runs + block);
-  });
+  const int64_t columns = matrix.rows(), row_blocks = vocab_blocks(columns);
+  for_runs(
+      input.rows(), matrix.panels(), kVocabBlock / kPanel, kTilePanels,
+      [&](const Tile& tile) { linear_tile(input, matrix, tile, {bias, false, y, columns}); },
+      [&](int64_t first_row, int64_t rows, int64_t block) {
+        const int64_t first = block * kVocabBlock, n = std::min<int64_t>(kVocabBlock, columns - first);
+        for (int64_t r = first_row; r < first_row + rows; ++r)
+          kernels_.vocab.block_stats(y + r * columns + first, n, blocks + r * row_blocks + block);
+      });
 }
 
 void CpuBackend::gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,

@@ -51,12 +51,13 @@ class CpuBackend final : public Backend {
   CpuBackend(ThreadPool& pool, const KernelTable& kernels);
   template <class F>
   void for_rows(int64_t rows, F&& f);
+  template <class F, class Done>
+  void for_runs(int64_t rows, int64_t panels, int64_t run, int64_t width, F&& f, Done&& done);
   template <class F>
   void for_tiles(int64_t rows, int64_t panels, F&& f);
   void tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low,
                     const void* ahead) const;
   void linear_tile(const PackedInput& x, const PackedMatrix& w, const Tile& tile, const Output& to) const;
-  int64_t panel_after(int64_t index, int64_t row_tiles, int64_t runs, int64_t run) const;
   void rotate_and_store(const AttentionArgs& args, KvStorage& cache);
   struct AttentionCall;
   AttentionItem attention_item(const AttentionCall& call, int64_t index, int thread, int64_t first_key,
