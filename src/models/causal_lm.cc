@@ -13,7 +13,8 @@ CausalLm::CausalLm(const ModelConfig& config, Backend& backend, const ModelOptio
     : config_(config),
       backend_(backend),
       options_(options),
-      rotary_(inverse_frequencies(config.rope, config.head_dim), options.max_positions),
+      rotary_(inverse_frequencies(config.rope, options.max_positions), options.max_positions,
+              config.rope.attention_factor),
       weights_(backend, options.dtype) {}
 
 Result<std::unique_ptr<CausalLm>> CausalLm::load(const ModelConfig& config, const Checkpoint& checkpoint,

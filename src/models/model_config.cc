@@ -185,7 +185,8 @@ Result<ModelConfig> parse_model_config(const JsonValue& json, const JsonValue* o
   UNSPOOL_TRY(read_sizes(config, family, model));
   UNSPOOL_TRY(read_switches(config, family, model));
   UNSPOOL_TRY(refuse_sliding_window(config, family, model));
-  UNSPOOL_ASSIGN(model.rope, read_rope_config(config));
+  UNSPOOL_ASSIGN(model.rope, read_rope_config(config, {.head_dim = model.head_dim,
+                                                       .max_position_embeddings = model.max_position_embeddings}));
   UNSPOOL_TRY(read_dtype(config, model));
   UNSPOOL_ASSIGN(model.bos_token_id, config.token_id("bos_token_id", model.vocab_size));
   UNSPOOL_ASSIGN(model.eos_token_ids, config.token_ids("eos_token_id", model.vocab_size));
