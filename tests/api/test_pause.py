@@ -45,14 +45,18 @@ def test_abort_ends_streams_as_answers(server, patience, path):
     assert get(server, "/is_paused") == {"is_paused": False}
 
 
+def paused_answer(server, patience):
+    asking = Background(lambda: greedy(server, max_tokens=LONG, n=3, temperature=1))
+    until(lambda: server.in_flight()[0] > 0 or not asking.is_alive(), 10 * patience, "nothing runs")
+    time.sleep(0.05)
+    post(server, "/pause")
+    return asking.wait(5 * patience)
+
+
 @pytest.mark.short
 def test_abort_answers_whole_replies_with_their_logprobs(server, patience):
     for _ in range(TRIES):
-        asking = Background(lambda: greedy(server, max_tokens=LONG, n=3, temperature=1))
-        until(lambda: server.in_flight()[0] > 0 or not asking.is_alive(), 10 * patience, "nothing runs")
-        time.sleep(0.05)
-        post(server, "/pause")
-        choices = asking.wait(5 * patience)["choices"]
+        choices = paused_answer(server, patience)["choices"]
         for choice in choices:
             assert len(choice["logprobs"]["token_logprobs"]) == len(choice["token_ids"])
         if {choice["finish_reason"] for choice in choices} == {"abort"}:
