@@ -224,9 +224,9 @@ def make(variant, directory):
         loaded = served(variant, load(directory), max_model_len)
         if entries != clear_greedies(loaded, continued, eos):
             raise RuntimeError(f"{variant.name}: the saved model differs from the one in memory")
-        if variant.rope["rope_type"] != "default" and len(prompts[-1]) > 64:
-            if rope_effect(loaded, prompts[-1]) < MIN_ROPE_EFFECT:
-                raise RuntimeError(f"{variant.name}: RoPE scaling has no effect on the longest prompt")
+        scaled = not parts and variant.rope["rope_type"] != "default"
+        if scaled and rope_effect(loaded, prompts[-1]) < MIN_ROPE_EFFECT:
+            raise RuntimeError(f"{variant.name}: RoPE scaling has no effect on the longest prompt")
         parts.append(golden_values(loaded, prompts, entries))
         if max_model_len:
             parts[-1]["max_model_len"] = [max_model_len]
