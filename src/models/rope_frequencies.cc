@@ -77,7 +77,7 @@ void scale_yarn(const RopeConfig& rope, const std::vector<float>& powers, std::v
 
 }  // namespace
 
-std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t max_model_len) {
+std::vector<float> rope_frequencies(const RopeConfig& rope, int64_t max_model_len) {
   const double theta = rope.type == RopeType::kDynamic ? dynamic_theta(rope, max_model_len) : rope.theta;
   const std::vector<float> powers = wavelength_powers(theta, rope.rotary_dim);
   std::vector<float> frequencies;
