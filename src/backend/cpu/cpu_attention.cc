@@ -253,8 +253,8 @@ void CpuBackend::attention_by_parts(const AttentionCall& call, int64_t items) {
   pool_.parallel_for(count, [&](int64_t i, int thread) {
     const Part& part = parts[static_cast<size_t>(by_turns(i, count, pool_.size()))];
     const AttentionParts& of = whole[static_cast<size_t>(part.item)];
-    // With the block after them, which most often comes next.
-    kernels_.attention_parts(attention_item(call, part.item, thread, part.first * kKeyBlock, (part.end + 1) * kKeyBlock),
+    const int64_t end = part.end + 1;  // with the block after the part, which most often comes next
+    kernels_.attention_parts(attention_item(call, part.item, thread, part.first * kKeyBlock, end * kKeyBlock),
                              {.floats = of.floats, .stride = of.stride, .first = part.first, .end = part.end});
   });
   // A few hundred products each: not worth waking anyone for.
