@@ -112,7 +112,12 @@ struct CpuBackend::AttentionCall {
 
 void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
   const KvCacheShape& shape = cache.shape();
-  const int64_t dim = shape.head_dim, half = dim / 2, heads = args.heads, kv_heads = shape.kv_heads;
+  const int64_t dim = shape.head_dim, half = args.rotary_dim / 2, heads = args.heads, kv_heads = shape.kv_heads;
+  UNSPOOL_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= dim, "{} of {} features rotated", args.rotary_dim, dim);
+  const auto prepare = [&](float* x, const float* norm, int64_t row) {
+    if (norm != nullptr) kernels_.rms_norm(x, norm, args.norm_eps, dim, x);
+    if (args.cos != nullptr) kernels_.rotate(x, args.cos + row * half, args.sin + row * half, half);
+  };
   const int64_t stride = (heads + 2 * kv_heads) * dim;
   int64_t rows = 0;
   for (const auto& s : args.sequences) rows += s.tokens;
@@ -128,15 +133,10 @@ void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
     float* q = args.qkv + row * stride;
     float* k = q + heads * dim;
     const float* v = k + kv_heads * dim;
-    const float *cos = args.cos + row * half, *sin = args.sin + row * half;
-    for (int64_t h = 0; h < heads; ++h) {
-      if (args.q_norm != nullptr) kernels_.rms_norm(q + h * dim, args.q_norm, args.norm_eps, dim, q + h * dim);
-      kernels_.rotate(q + h * dim, cos, sin, half);
-    }
+    for (int64_t h = 0; h < heads; ++h) prepare(q + h * dim, args.q_norm, row);
     const int32_t block = sequence.block_table[static_cast<size_t>(position / shape.block_size)];
     for (int64_t h = 0; h < kv_heads; ++h) {
-      if (args.k_norm != nullptr) kernels_.rms_norm(k + h * dim, args.k_norm, args.norm_eps, dim, k + h * dim);
-      kernels_.rotate(k + h * dim, cos, sin, half);
+      prepare(k + h * dim, args.k_norm, row);
       if (!cache.store(kernels_, cache.head(block, args.layer, h), position % shape.block_size, k + h * dim,
                        v + h * dim))
         bad[static_cast<size_t>(row)] = 1;
