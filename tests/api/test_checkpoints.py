@@ -120,6 +120,58 @@ def test_faulty_shards_are_named(own_server, folder, fault):
     assert_same_answer(expected, greedy(server), "after a failed reload")
 
 
+def header(text, length=None):
+    text = text if isinstance(text, bytes) else text.encode()
+    return (len(text) if length is None else length).to_bytes(8, "little") + text
+
+
+def tensor(dtype="BF16", shape="[48]", offsets="[0,96]", name="model.norm.weight"):
+    return f'{{"{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}'
+
+
+HOSTILE = [
+    b"", b"\0" * 7, header(b"", 2**64 - 1), header(b"{}", 2**63), header(b"{}", 2**32), header(b"{}", 3),
+    header(b"{}", 200_000_000), header(b""), header("[]"), header("null"), header("{"), header(b'{"\xff":1}'),
+    header("{" * 5000), header('{"a":' + "[" * 5000 + "]" * 5000 + "}"), header('{"a":1}'), header('{"a":{}}'),
+    header(tensor("XX")), header(tensor("F4", "[1]", "[0,1]")), header(tensor(shape="[4294967296,4294967296]")),
+    header(tensor(shape="[-1]")), header(tensor(shape="[1e3]")), header(tensor(shape="[18446744073709551615]")),
+    header(tensor(shape="[1,1,1,1,1,1,1,1,1]")), header(tensor(shape="48")), header(tensor(offsets="[96,0]")),
+    header(tensor(offsets="[-96,0]")), header(tensor(offsets="[0,9223372036854775807]")),
+    header(tensor(offsets="[0]")), header(tensor(offsets="[0,96]")), header(tensor(shape="[0]", offsets="[0,0]")),
+    header(tensor(shape="[]", offsets="[0,2]")) + b"xy", header(tensor()) + b"x" * 97,
+    header(tensor(offsets="[1,97]")) + b"x" * 97, header(tensor()[:-1] + "," + tensor()[1:]) + b"x" * 96,
+    header(tensor()[:-1] + "," + tensor(name="model.other")[1:]) + b"x" * 96,
+    header('{"__metadata__":{"a":1}}'), header(tensor(name="n" * 100_000)) + b"x" * 96,
+]  # fmt: skip
+
+
+@pytest.mark.short
+def test_hostile_files(own_server, tiny, tmp_path, sanitized):
+    """Every one is refused in a message, by a server that goes on with the weights it has; no memory by what they say."""
+    server = own_server(tiny, env=DEV)
+    expected = greedy(server)
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    before = server.rss_kb()
+    for i, content in enumerate(HOSTILE):
+        (folder / "model.safetensors").write_bytes(content)
+        body = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
+        status, answer = refusal(server, "/collective_rpc", body)
+        assert status == 400, f"{i}: {answer}"
+        assert "model.safetensors" in answer["error"]["message"] or "tensor" in answer["error"]["message"]
+        assert len(answer["error"]["message"]) < 1000
+    assert sanitized or server.rss_kb() - before < 50_000
+    assert_same_answer(expected, greedy(server), "after all of them")
+
+
+def test_hostile_files_at_the_start(own_server, tiny, tmp_path):
+    folder = shutil.copytree(tiny, tmp_path / "bad")
+    for content in (HOSTILE[0], HOSTILE[2], HOSTILE[18]):
+        (folder / "model.safetensors").write_bytes(content)
+        with pytest.raises(ServerDied, match="exited with 1"):
+            own_server(folder)
+
+
 def widened(content, dtype):
     """bf16 bytes as another type's; exact for these values."""
     floats = [struct.unpack("<f", b"\0\0" + content[i : i + 2])[0] for i in range(0, len(content), 2)]

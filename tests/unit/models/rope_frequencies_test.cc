@@ -63,6 +63,12 @@ TEST(RopeFrequenciesTest, Llama3ScalesByWavelength) {
   EXPECT_GT(blended, 0);
 }
 
+TEST(RopeFrequenciesTest, AbsurdFactorsGiveNumbers) {
+  RopeConfig rope{
+      .type = RopeType::kDynamic, .theta = 1e15, .rotary_dim = 4, .max_position_embeddings = 1, .factor = 1e6};
+  for (const float frequency : rope_frequencies(rope, 1 << 22)) EXPECT_TRUE(frequency > 0.0f && frequency <= 1.0f);
+}
+
 // What tools/make_rope_golden.py wrote: every type, spelling and length against transformers. Its vectorised powers are
 // off by a unit in the last place now and then, which ours are not; whatever is made of them keeps that within a few.
 class RopeGoldenTest : public testing::Test {
