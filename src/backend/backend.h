@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/experts.h"
 #include "backend/vocab_kernels.h"
 #include "base/hash.h"
 #include "base/result.h"
@@ -153,6 +154,8 @@ class Backend {
   virtual Hash128 digest(const Matrix& matrix, int64_t first, int64_t count, Hash128 before) = 0;
   virtual Result<std::unique_ptr<ProductInput>> make_product_input(int64_t max_rows, int64_t columns, DType weights,
                                                                    MatmulPrecision precision) = 0;
+  virtual Result<std::unique_ptr<ExpertScratch>> make_expert_scratch(const ExpertShape& shape, DType weights,
+                                                                     MatmulPrecision precision) = 0;
   virtual Result<std::unique_ptr<KvCache>> make_kv_cache(const KvCacheShape& shape) = 0;
 
   // y[i] = row ids[i] of the table.
@@ -161,7 +164,8 @@ class Backend {
   virtual void prepare(const float* x, int64_t rows, int64_t stride, ProductInput& y) = 0;
   // y = x / sqrt(mean(x^2) + eps) * weight, row by row.
   virtual void rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) = 0;
-  // y = x w^T (+ bias) (+ y, with `accumulate`); y is [x.rows(), w.rows()], rows `stride` floats apart.
+  // y = x w^T (+ bias) (+ y, with `accumulate`); y is [x.rows(), w.rows()], rows `stride` floats apart. An input made
+  // for float32 weights may meet bf16 ones: they are widened, and it is not rounded.
   virtual void linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
                       int64_t stride) = 0;
   // y = x w^T (+ bias), rows w.rows() apart, and the stats of every row's blocks: [x.rows(), vocab_blocks(w.rows())].
@@ -169,6 +173,11 @@ class Backend {
   // y = silu(x gate^T + gate_bias) * (x up^T + up_bias).
   virtual void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
                           const float* up_bias, ProductInput& y) = 0;
+  // The softmax of every row of logits [rows, experts], and to.top_k of its largest; with `normalize` they are divided
+  // by their sum.
+  virtual void route(const float* logits, int64_t rows, int64_t experts, bool normalize, ExpertRoutes& to) = 0;
+  // y [rows, hidden] += the sum over a row's experts of weight times output, in the order of their rank.
+  virtual void experts(const ExpertArgs& args, ExpertScratch& scratch, float* y) = 0;
   // Norms and rotates q and k, stores k and v, attends; y is [tokens, heads * head_dim].
   virtual void attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) = 0;
 };

@@ -1,5 +1,6 @@
 #include "backend/timed_backend.h"
 
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -47,6 +48,21 @@ void TimedBackend::gated_silu(const ProductInput& x, const Matrix& gate, const M
         2.0 * static_cast<double>(x.rows() * (gate.rows() + up.rows()) * gate.columns()),
         static_cast<double>(gate.size_bytes() + up.size_bytes()),
         [&] { backend_->gated_silu(x, gate, up, gate_bias, up_bias, y); });
+}
+
+void TimedBackend::route(const float* logits, int64_t rows, int64_t experts, bool normalize, ExpertRoutes& to) {
+  timed({"route"}, 0, 0, [&] { backend_->route(logits, rows, experts, normalize, to); });
+}
+
+// Of the weights, those of experts that have rows are counted.
+void TimedBackend::experts(const ExpertArgs& args, ExpertScratch& scratch, float* y) {
+  const ExpertWeights& first = args.experts.front();
+  const int64_t elements = first.gate->rows() * first.gate->columns() * 3;
+  const auto bytes = static_cast<double>(first.gate->size_bytes() + first.up->size_bytes() + first.down->size_bytes());
+  const std::set<int32_t> used(args.routes->experts.begin(), args.routes->experts.end());
+  timed({"experts", first.gate->rows() * 3, first.gate->columns()},
+        2.0 * static_cast<double>(args.routes->rows * args.routes->top_k * elements),
+        bytes * static_cast<double>(used.size()), [&] { backend_->experts(args, scratch, y); });
 }
 
 void TimedBackend::attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) {

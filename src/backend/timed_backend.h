@@ -52,6 +52,10 @@ class TimedBackend final : public Backend {
                                                            MatmulPrecision precision) override {
     return backend_->make_product_input(max_rows, columns, weights, precision);
   }
+  Result<std::unique_ptr<ExpertScratch>> make_expert_scratch(const ExpertShape& shape, DType weights,
+                                                             MatmulPrecision precision) override {
+    return backend_->make_expert_scratch(shape, weights, precision);
+  }
   Result<std::unique_ptr<KvCache>> make_kv_cache(const KvCacheShape& shape) override {
     return backend_->make_kv_cache(shape);
   }
@@ -64,6 +68,8 @@ class TimedBackend final : public Backend {
   void logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) override;
   void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
                   const float* up_bias, ProductInput& y) override;
+  void route(const float* logits, int64_t rows, int64_t experts, bool normalize, ExpertRoutes& to) override;
+  void experts(const ExpertArgs& args, ExpertScratch& scratch, float* y) override;
   void attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) override;
 
  private:

@@ -7,42 +7,16 @@
 #include "backend/cpu/kv_storage.h"
 #include "backend/cpu/packed_input.h"
 #include "backend/cpu/packed_matrix.h"
+#include "backend/cpu/product_tiles.h"
 #include "base/check.h"
 
 namespace unspool::cpu {
 namespace {
 
-// Rows of a product's tile: 16 register tiles of 6, whose 96 x 64 results (24 KB) and inputs stay in the core's own
-// cache.
-constexpr int64_t kTileRows = 96;
-// Panels of a tile. Four fill the widest register tile; where that leaves the threads less than eight tiles each, two,
-// so that an odd tile at the end costs less (the narrower register tile still has 12 chains to hide the latency of
-// one).
-constexpr int64_t kTilePanels = 4, kNarrowTilePanels = 2, kMinTilesAThread = 8;
-constexpr int64_t kTileStride = kTilePanels * kPanel;
-// Panels of a run for a few rows, at most: long enough to read at memory's speed, short enough to share out the head
-// evenly.
-constexpr int64_t kLongestRun = 32;
 // Elements that a thread writes at once: some tens of microseconds of cache misses.
 constexpr size_t kWritesAPiece = 4096;
 
 }  // namespace
-
-struct CpuBackend::Tile {
-  int64_t row, rows;
-  int64_t panel, panels;
-  int64_t next_panel;  // of the tile that this thread will probably take next, or -1: the same, or none
-  int64_t column() const { return panel * kPanel; }
-  int64_t columns(int64_t all) const { return std::min(panels * kPanel, all - column()); }
-};
-
-// Where a product's results go.
-struct CpuBackend::Output {
-  const float* bias;
-  bool accumulate;
-  float* y;
-  int64_t stride;
-};
 
 CpuBackend::CpuBackend(ThreadPool& pool, const KernelTable& kernels)
     : pool_(pool), kernels_(kernels), scratch_(static_cast<size_t>(pool.size())) {}
@@ -194,7 +168,7 @@ void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const
   const void* panels[kTilePanels];
   for (int64_t p = 0; p < tile.panels; ++p) panels[p] = w.panel(tile.panel + p);
   ProductArgs args{.a = x.row(tile.row),
-                   .a_stride = x.row_steps(),
+                   .a_stride = x.row_steps(w.stored()),
                    .rows = tile.rows,
                    .b = panels,
                    .b_stride = 1,
@@ -205,7 +179,8 @@ void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const
                    .panels = static_cast<int>(tile.panels),
                    .c = out,
                    .c_stride = kTileStride};
-  const auto product = kernels_.product[static_cast<int>(w.stored())];
+  const bool widens = w.stored() == Stored::kBf16 && !x.pairs();
+  const auto product = widens ? kernels_.wide_product : kernels_.product[static_cast<int>(w.stored())];
   product(args);
   if (!x.split()) return;
   args.a = x.low_row(tile.row);
@@ -218,7 +193,7 @@ void CpuBackend::tile_product(const PackedInput& x, const PackedMatrix& w, const
 namespace {
 
 void check_product(const PackedInput& x, const PackedMatrix& w) {
-  UNSPOOL_CHECK(x.columns() == w.columns() && x.pairs() == (w.stored() == Stored::kBf16),
+  UNSPOOL_CHECK(x.columns() == w.columns() && (!x.pairs() || w.stored() == Stored::kBf16),
                 "an input of {} columns for a matrix of {}", x.columns(), w.columns());
 }
 
@@ -229,14 +204,16 @@ void CpuBackend::linear(const ProductInput& x, const Matrix& w, const float* bia
   const auto& input = static_cast<const PackedInput&>(x);
   const auto& matrix = static_cast<const PackedMatrix&>(w);
   check_product(input, matrix);
-  for_tiles(input.rows(), matrix.panels(),
-            [&](const Tile& tile) { linear_tile(input, matrix, tile, {bias, accumulate, y, stride}); });
+  for_tiles(input.rows(), matrix.panels(), [&](const Tile& tile) {
+    linear_tile(input, matrix, tile, {bias, accumulate, y, stride}, matrix.panel_or_null(tile.next_panel));
+  });
 }
 
-void CpuBackend::linear_tile(const PackedInput& x, const PackedMatrix& w, const Tile& tile, const Output& to) const {
+void CpuBackend::linear_tile(const PackedInput& x, const PackedMatrix& w, const Tile& tile, const Output& to,
+                             const void* ahead) const {
   alignas(64) float out[kTileRows * kTileStride];
   alignas(64) float low[kTileRows * kTileStride];
-  tile_product(x, w, tile, out, low, w.panel_or_null(tile.next_panel));
+  tile_product(x, w, tile, out, low, ahead);
   kernels_.epilogue({.tile = out,
                      .tile_stride = kTileStride,
                      .rows = tile.rows,
@@ -255,7 +232,9 @@ void CpuBackend::logits(const ProductInput& x, const Matrix& w, const float* bia
   const int64_t columns = matrix.rows(), row_blocks = vocab_blocks(columns);
   for_runs(
       input.rows(), matrix.panels(), kVocabBlock / kPanel, kTilePanels,
-      [&](const Tile& tile) { linear_tile(input, matrix, tile, {bias, false, y, columns}); },
+      [&](const Tile& tile) {
+        linear_tile(input, matrix, tile, {bias, false, y, columns}, matrix.panel_or_null(tile.next_panel));
+      },
       [&](int64_t first_row, int64_t rows, int64_t block) {
         const int64_t first = block * kVocabBlock, n = std::min<int64_t>(kVocabBlock, columns - first);
         for (int64_t r = first_row; r < first_row + rows; ++r)
@@ -273,19 +252,24 @@ void CpuBackend::gated_silu(const ProductInput& x, const Matrix& gate, const Mat
                 gates.rows(), ups.rows(), output.columns());
   output.set_rows(input.rows());
   for_tiles(input.rows(), gates.panels(), [&](const Tile& tile) {
-    alignas(64) float g[kTileRows * kTileStride];
-    alignas(64) float u[kTileRows * kTileStride];
-    alignas(64) float low[kTileRows * kTileStride];
-    tile_product(input, gates, tile, g, low, ups.panel(tile.panel));
-    tile_product(input, ups, tile, u, low, gates.panel_or_null(tile.next_panel));
-    const int64_t column = tile.column(), columns = tile.columns(gates.rows());
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      float* row = g + r * kTileStride;
-      kernels_.silu_mul(row, u + r * kTileStride, gate_bias == nullptr ? nullptr : gate_bias + column,
-                        up_bias == nullptr ? nullptr : up_bias + column, columns, row);
-      output.put(kernels_, tile.row + r, column, row, columns);
-    }
+    gated_tile(input, gates, ups, tile, gate_bias, up_bias, gates.panel_or_null(tile.next_panel), output);
   });
+}
+
+void CpuBackend::gated_tile(const PackedInput& x, const PackedMatrix& gates, const PackedMatrix& ups, const Tile& tile,
+                            const float* gate_bias, const float* up_bias, const void* ahead, PackedInput& y) const {
+  alignas(64) float g[kTileRows * kTileStride];
+  alignas(64) float u[kTileRows * kTileStride];
+  alignas(64) float low[kTileRows * kTileStride];
+  tile_product(x, gates, tile, g, low, ups.panel(tile.panel));
+  tile_product(x, ups, tile, u, low, ahead);
+  const int64_t column = tile.column(), columns = tile.columns(gates.rows());
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    float* row = g + r * kTileStride;
+    kernels_.silu_mul(row, u + r * kTileStride, gate_bias == nullptr ? nullptr : gate_bias + column,
+                      up_bias == nullptr ? nullptr : up_bias + column, columns, row);
+    y.put(kernels_, tile.row + r, column, row, columns);
+  }
 }
 
 }  // namespace unspool::cpu

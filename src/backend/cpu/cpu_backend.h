@@ -33,6 +33,8 @@ class CpuBackend final : public Backend {
   Hash128 digest(const Matrix& matrix, int64_t first, int64_t count, Hash128 before) override;
   Result<std::unique_ptr<ProductInput>> make_product_input(int64_t max_rows, int64_t columns, DType weights,
                                                            MatmulPrecision precision) override;
+  Result<std::unique_ptr<ExpertScratch>> make_expert_scratch(const ExpertShape& shape, DType weights,
+                                                             MatmulPrecision precision) override;
   Result<std::unique_ptr<KvCache>> make_kv_cache(const KvCacheShape& shape) override;
 
   void embed(const Matrix& table, std::span<const int32_t> ids, float* y) override;
@@ -43,6 +45,8 @@ class CpuBackend final : public Backend {
   void logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) override;
   void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
                   const float* up_bias, ProductInput& y) override;
+  void route(const float* logits, int64_t rows, int64_t experts, bool normalize, ExpertRoutes& to) override;
+  void experts(const ExpertArgs& args, ExpertScratch& scratch, float* y) override;
   void attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) override;
 
  private:
@@ -57,7 +61,10 @@ class CpuBackend final : public Backend {
   void for_tiles(int64_t rows, int64_t panels, F&& f);
   void tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low,
                     const void* ahead) const;
-  void linear_tile(const PackedInput& x, const PackedMatrix& w, const Tile& tile, const Output& to) const;
+  void linear_tile(const PackedInput& x, const PackedMatrix& w, const Tile& tile, const Output& to,
+                   const void* ahead) const;
+  void gated_tile(const PackedInput& x, const PackedMatrix& gates, const PackedMatrix& ups, const Tile& tile,
+                  const float* gate_bias, const float* up_bias, const void* ahead, PackedInput& y) const;
   void rotate_and_store(const AttentionArgs& args, KvStorage& cache);
   struct AttentionCall;
   AttentionItem attention_item(const AttentionCall& call, int64_t index, int thread, int64_t first_key,

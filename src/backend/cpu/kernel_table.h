@@ -95,10 +95,20 @@ struct KernelTable {
 
   // By Stored.
   void (*product[3])(const ProductArgs& args);
+  // bf16 weights as the second, widened in the register: the float32 chain. One step is a pair of k on both sides (a:
+  // pairs of floats).
+  void (*wide_product)(const ProductArgs& args);
   void (*epilogue)(const EpilogueArgs& args);
   // y = silu(gate + bias) * (up + bias) for one row of `columns`.
   void (*silu_mul)(const float* gate, const float* up, const float* gate_bias, const float* up_bias, int64_t columns,
                    float* y);
+  // y = y + (weights[0] * rows[0] + weights[1] * rows[1] + ...): the first is a product, the others are added to it by
+  // fused steps.
+  void (*add_weighted)(const float* const* rows, const float* weights, int count, int64_t n, float* y);
+  // In place: exp(x - max) over its sum, which is 16 partial sums by index mod 16.
+  void (*softmax)(float* x, int64_t n);
+  // 1 / (1 + exp(-x)), in place.
+  void (*sigmoid)(float* x, int64_t n);
   // y = x / sqrt(mean(x^2) + eps) * weight, for one row. weight may be null (1).
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
   // In place on one head: the halves rotated by cos and sin of [head_dim / 2].

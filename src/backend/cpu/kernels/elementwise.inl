@@ -40,6 +40,42 @@ static void silu_mul(const float* gate, const float* up, const float* gate_bias,
   }
 }
 
+static void add_weighted(const float* const* rows, const float* weights, int count, int64_t n, float* y) {
+  for (int64_t j = 0; j < n; j += 16) {
+    const int m = n - j < 16 ? static_cast<int>(n - j) : 16;
+    F sum = f_mul(f_set1(weights[0]), f_load_n(rows[0] + j, m, 0.0f));
+    for (int i = 1; i < count; ++i) sum = f_fma(f_set1(weights[i]), f_load_n(rows[i] + j, m, 0.0f), sum);
+    f_store_n(y + j, f_add(f_load_n(y + j, m, 0.0f), sum), m);
+  }
+}
+
+static void softmax(float* x, int64_t n) {
+  F most = f_set1(-__builtin_inff());
+  for (int64_t j = 0; j < n; j += 16)
+    most = f_max(most, f_load_n(x + j, n - j < 16 ? static_cast<int>(n - j) : 16, -__builtin_inff()));
+  const F shift = f_set1(f_max_lane(most));
+  F sum = f_zero();
+  for (int64_t j = 0; j < n; j += 16) {
+    const int m = n - j < 16 ? static_cast<int>(n - j) : 16;
+    const F e = f_keep_n(f_exp_not_huge(f_sub(f_load_n(x + j, m, 0.0f), shift)), m, 0.0f);
+    sum = f_add(sum, e);
+    f_store_n(x + j, e, m);
+  }
+  const F total = f_set1(f_sum_tree(sum));
+  for (int64_t j = 0; j < n; j += 16) {
+    const int m = n - j < 16 ? static_cast<int>(n - j) : 16;
+    f_store_n(x + j, f_div(f_load_n(x + j, m, 0.0f), total), m);
+  }
+}
+
+static void sigmoid(float* x, int64_t n) {
+  for (int64_t j = 0; j < n; j += 16) {
+    const int m = n - j < 16 ? static_cast<int>(n - j) : 16;
+    const F e = f_exp(f_sub(f_zero(), f_load_n(x + j, m, 0.0f)));
+    f_store_n(x + j, f_div(f_set1(1.0f), f_add(f_set1(1.0f), e)), m);
+  }
+}
+
 static void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* y) {
   F squares = f_zero();  // lane i: the sum over features congruent to i mod 16, ascending
   for (int64_t j = 0; j < n; j += 16) {
