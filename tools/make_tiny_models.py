@@ -19,6 +19,7 @@ from transformers.utils.logging import disable_progress_bar
 
 import tokenizer_families
 from golden_values import golden_values, greedy_continuation, log_probs, write_golden
+from tiny_family_variants import FAMILY_VARIANTS
 from tiny_model_variants import LLAMA3_ROPE, VARIANTS
 
 PROMPT_LENGTHS = [1, 5, 19, 64, 205]  # the last crosses a block of 128 keys
@@ -27,12 +28,15 @@ GREEDY_TOKENS = 24
 MIN_GREEDY_GAP = 0.05  # nats between the likeliest and the next id: rounding does not swap them
 MIN_DISTINCT_TOKENS = 8  # of GREEDY_TOKENS: a model that repeats one token tests little
 MIN_ROPE_EFFECT = 0.05  # nats by which some log-prob of the longest prompt moves if RoPE scaling is left out
+MIN_WINDOW_EFFECT = 0.01  # likewise if a window is a key longer or shorter
 MAX_SEEDS = 2000
 
 
 def fill_parameters(model, seed):
     """Random weights of a size that makes log-probs far from flat; norms away from 1, biases away from 0."""
     generator = torch.Generator().manual_seed(seed)
+    # Scaled by the root of the hidden size, embeddings would drown the layers.
+    embedding = 0.2 if model.config.model_type.startswith("gemma") else 0.35
     for name, parameter in sorted(model.named_parameters()):
         noise = torch.randn(parameter.shape, generator=generator)
         if name.endswith("bias"):
@@ -40,14 +44,16 @@ def fill_parameters(model, seed):
         elif "norm" in name:
             values = 1 + 0.25 * noise
         elif "embed_tokens" in name or "lm_head" in name:
-            values = 0.35 * noise
+            values = embedding * noise
         else:
             values = 1.5 * noise / parameter.shape[1] ** 0.5
         parameter.data.copy_(values)
 
 
 def make_model(variant, seed, token_ids):
-    rope = {**variant.rope, "rope_theta": variant.rope_theta}
+    rope = variant.rope
+    if "rope_type" in rope:  # otherwise one a layer type, each with its own theta
+        rope = {**rope, "rope_theta": variant.rope_theta}
     config = variant.config_class(**variant.sizes, rope_parameters=rope, **token_ids)
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
     fill_parameters(model, seed)
@@ -64,14 +70,19 @@ def to_float32(model):
     return model
 
 
-def legacy_config(config):
-    """config.json in the older spelling: rope_theta at the top, scaling in rope_scaling, dtype as torch_dtype."""
+def legacy_config(variant, config):
+    """config.json in the older spelling: rope_theta at the top, scaling in rope_scaling, dtype as torch_dtype, rules
+    rather than a list of layer types."""
     config = dict(config)
     rope = dict(config.pop("rope_parameters"))
+    if "rope_type" not in rope:
+        config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        rope = dict(rope["full_attention"])
     config["rope_theta"] = rope.pop("rope_theta")
     config["rope_scaling"] = None if rope["rope_type"] == "default" else rope
     config["torch_dtype"] = config.pop("dtype")
-    return dict(sorted(config.items()))
+    config.pop("layer_types", None)
+    return dict(sorted({**config, **variant.legacy_fields}.items()))
 
 
 def write_json(path, value):
@@ -106,7 +117,7 @@ def save_model(variant, model, directory):
         file.chmod(0o644)
     config = json.loads((directory / "config.json").read_text())
     config.pop("transformers_version")
-    write_json(directory / "config.json", legacy_config(config) if variant.legacy_config else config)
+    write_json(directory / "config.json", legacy_config(variant, config) if variant.legacy_config else config)
 
 
 def clear_greedy(model, prompt, eos):
@@ -129,6 +140,17 @@ def rope_effect(model, prompt):
     plain = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
     plain.load_state_dict(model.state_dict())
     return float((log_probs(plain, prompt) - log_probs(model, prompt)).abs().max())
+
+
+def window_effect(directory, model, prompt):
+    """By how much some log-prob of `prompt` moves, in nats, if the window is a key longer, or shorter: the lesser."""
+    effects = []
+    for other in (model.config.sliding_window - 1, model.config.sliding_window + 1):
+        changed = AutoModelForCausalLM.from_pretrained(
+            directory, sliding_window=other, dtype=torch.float32, attn_implementation="eager"
+        ).eval()
+        effects.append(float((log_probs(changed, prompt) - log_probs(model, prompt)).abs().max()))
+    return min(effects)
 
 
 def find_seed(variant, token_ids, eos, prompts):
@@ -166,6 +188,8 @@ def make(variant, directory):
         raise RuntimeError(f"{variant.name}: the saved model differs from the one in memory")
     if variant.rope is LLAMA3_ROPE and rope_effect(loaded, prompts[-1]) < MIN_ROPE_EFFECT:
         raise RuntimeError(f"{variant.name}: RoPE scaling has no effect on the longest prompt")
+    if variant.sizes.get("sliding_window") and window_effect(directory, loaded, prompts[-1]) < MIN_WINDOW_EFFECT:
+        raise RuntimeError(f"{variant.name}: the window's length has no effect on the longest prompt")
     write_golden(directory / "golden.json", golden_values(loaded, prompts, greedy))
     return seed
 
@@ -178,7 +202,7 @@ def main():
     args = parser.parse_args()
     disable_progress_bar()
     torch.set_num_threads(1)  # one order of summation: the same golden values on every machine of a kind
-    for variant in VARIANTS:
+    for variant in [*VARIANTS, *FAMILY_VARIANTS]:
         if args.only in (None, variant.name):
             directory = args.out / variant.name
             seed = make(variant, directory)

@@ -28,6 +28,7 @@ class Variant:
     rope: dict = field(default_factory=lambda: {"rope_type": "default"})
     dtype: str = "bfloat16"  # as stored
     legacy_config: bool = False
+    legacy_fields: dict = field(default_factory=dict)  # what only such a config.json has
     shard_size_bytes: int | None = None
     tokenizer_vocab_size: int | None = None  # smaller than the model's, as Qwen's padded vocabularies
     generation: dict = field(default_factory=dict)  # more for generation_config.json

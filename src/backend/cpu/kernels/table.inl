@@ -19,6 +19,8 @@ static constexpr KernelTable make_table(const char* name) {
           kMaxPanels < 2 ? 1 : 2 >,
           .epilogue = epilogue,
           .silu_mul = silu_mul,
+          .gelu_tanh_mul = gelu_tanh_mul,
+          .softcap = softcap,
           .add_weighted = add_weighted,
           .softmax = softmax,
           .sigmoid = sigmoid,
