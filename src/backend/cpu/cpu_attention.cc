@@ -95,6 +95,12 @@ struct Part {
   int64_t item, first, end;
 };
 
+// Where the i-th of `count` tasks lies, if `takers` who take turns are each to go through neighbours.
+int64_t by_turns(int64_t i, int64_t count, int64_t takers) {
+  const int64_t taker = i % takers;
+  return taker * (count / takers) + std::min(taker, count % takers) + i / takers;
+}
+
 }  // namespace
 
 struct CpuBackend::AttentionCall {
@@ -251,7 +257,7 @@ void CpuBackend::attention_by_parts(const AttentionCall& call, int64_t items) {
         call.args.sequences[static_cast<size_t>(run.sequence)].first_position + run.first_token + run.tokens;
     const int64_t blocks = (keys + kKeyBlock - 1) / kKeyBlock;
     const int64_t seen = first_block_seen(keys - run.tokens, call.args.window);
-    const int64_t length = (blocks - seen + pieces - 1) / pieces;
+    const int64_t length = std::max<int64_t>(1, (blocks - seen) / pieces);
     const int64_t rows = int64_t{run.tokens} * call.args.heads / kv_heads;
     const int64_t stride = 2 * round_up_to_panel(rows) + rows * round_up_to_panel(call.storage.shape().head_dim);
     whole[static_cast<size_t>(index)] = {.floats = nullptr, .stride = stride, .first = seen, .end = blocks};
@@ -265,10 +271,12 @@ void CpuBackend::attention_by_parts(const AttentionCall& call, int64_t items) {
     of.floats = next;
     next += of.end * of.stride;
   }
-  pool_.parallel_for(static_cast<int64_t>(parts.size()), [&](int64_t i, int thread) {
-    const Part& part = parts[static_cast<size_t>(i)];
+  const auto count = static_cast<int64_t>(parts.size());
+  pool_.parallel_for(count, [&](int64_t i, int thread) {
+    const Part& part = parts[static_cast<size_t>(by_turns(i, count, pool_.size()))];
     const AttentionParts& of = whole[static_cast<size_t>(part.item)];
-    kernels_.attention_parts(attention_item(call, part.item, thread, part.first * kKeyBlock, part.end * kKeyBlock),
+    const int64_t end = part.end + 1;  // with the block after the part, which most often comes next
+    kernels_.attention_parts(attention_item(call, part.item, thread, part.first * kKeyBlock, end * kKeyBlock),
                              {.floats = of.floats, .stride = of.stride, .first = part.first, .end = part.end});
   });
   // A few hundred products each: not worth waking anyone for.
