@@ -18,7 +18,8 @@ CausalLm::CausalLm(const ModelConfig& config, Backend& backend, const ModelOptio
       weights_(backend, options.dtype),
       mlp_scratch_(backend, options.max_tokens, options.dtype, options.precision) {
   const auto add_rotation = [&](const RopeConfig& rope) {
-    rotations_.push_back({.table = {inverse_frequencies(rope, config.head_dim), options.max_positions}});
+    rotations_.push_back(
+        {.table = {inverse_frequencies(rope, options.max_positions), options.max_positions, rope.attention_factor}});
   };
   add_rotation(config.rope);
   if (config.local_rope) add_rotation(*config.local_rope);

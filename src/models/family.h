@@ -10,6 +10,7 @@
 #include "layers/weight_set.h"
 #include "models/config_reader.h"
 #include "models/model_config.h"
+#include "models/rope_config.h"
 
 namespace unspool {
 
@@ -22,6 +23,9 @@ struct Family {
   bool ties_by_default = false;
   // The one activation, as transformers calls it, and the field that must have that name.
   std::string_view activation = "silu", activation_key = "hidden_act";
+  // Sizes are filled in. The second is of layers that slide, where they have one of their own.
+  RopeFamily rope = {};
+  std::optional<RopeFamily> local_rope = {};
   // Reads the switches into a config that has the sizes, and one entry a layer.
   Status (*read_switches)(const ConfigReader& config, ModelConfig& model);
   // Adds a layer's tensors to the weights, in the order in which they are loaded.
@@ -29,6 +33,7 @@ struct Family {
 };
 
 Family gemma2_family();
+Family gemma3_family();
 Family llama_family();
 Family mistral_family();
 Family olmo2_family();

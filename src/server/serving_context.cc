@@ -28,25 +28,26 @@ Result<ModelConfig> read_model_config(const ServeOptions& options) {
   return load_model_config(options.model, root.size() > 0 ? &root : nullptr);
 }
 
-// auto: 16-bit weights as they are, float32 ones as bfloat16.
+// auto: what config.json says, else what all tensors have in common; float32 is served as bfloat16.
 DType served_dtype(const ServeOptions& options, const ModelConfig& config, const Checkpoint& checkpoint) {
   if (options.dtype) return *options.dtype;
-  DType stored = config.dtype.value_or(DType::kBFloat16);
+  if (config.dtype) return *config.dtype == DType::kFloat16 ? DType::kFloat16 : DType::kBFloat16;
+  bool halves = false;
   for (const std::string& name : checkpoint.names()) {
     const auto tensor = checkpoint.find(name);
     if (!tensor || !is_float_weight(tensor->dtype)) continue;
-    stored = tensor->dtype;
-    break;
+    if (tensor->dtype != DType::kFloat16) return DType::kBFloat16;
+    halves = true;
   }
-  return stored == DType::kFloat16 ? DType::kFloat16 : DType::kBFloat16;
+  return halves ? DType::kFloat16 : DType::kBFloat16;
 }
 
-Result<int> context_length(const ServeOptions& options, const ModelConfig& config) {
-  const int64_t longest = config.max_position_embeddings;
-  if (!options.max_model_len) return static_cast<int>(longest);
-  if (*options.max_model_len > longest) {
+Result<int> served_context(const ServeOptions& options, const ModelConfig& config) {
+  const ContextLength context = context_length(config.rope);
+  if (!options.max_model_len) return static_cast<int>(context.standard);
+  if (*options.max_model_len > context.longest) {
     return invalid_argument(fmt::format("--max-model-len {} is more than the model's context of {} tokens",
-                                        *options.max_model_len, longest));
+                                        *options.max_model_len, context.longest));
   }
   return static_cast<int>(*options.max_model_len);
 }
@@ -207,7 +208,7 @@ Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions
   context->options = options;
   UNSPOOL_TRY(check_sleep_directory(options.control));
   UNSPOOL_ASSIGN(const ModelConfig config, read_model_config(options));
-  UNSPOOL_ASSIGN(const int max_model_len, context_length(options, config));
+  UNSPOOL_ASSIGN(const int max_model_len, served_context(options, config));
   UNSPOOL_ASSIGN(context->protocol, protocol_config(options, config, max_model_len));
   context->pool = std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : allowed_cores());
   EngineConfig engine = engine_config(options, max_model_len);

@@ -26,6 +26,7 @@ Result<DecoderLayer> add_layer(WeightSet& weights, const ModelConfig& config, in
 Family phi3_family() {
   return {.architecture = "Phi3ForCausalLM",
           .default_rms_norm_eps = 1e-5,
+          .rope = {.follows_partial_factor = true, .longrope_alone = true, .default_original_max = 4096},
           .read_switches = read_switches,
           .add_layer = add_layer};
 }

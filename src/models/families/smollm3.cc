@@ -43,6 +43,7 @@ Family smollm3_family() {
   return {.architecture = "SmolLM3ForCausalLM",
           .default_kv_heads = 4,
           .ties_by_default = true,
+          .rope = {.default_theta = 2e6},
           .read_switches = read_switches,
           .add_layer = add_pre_norm_layer};
 }
