@@ -11,6 +11,7 @@ import argparse
 import json
 import random
 import shutil
+import statistics
 from pathlib import Path
 
 import torch
@@ -38,14 +39,16 @@ MAX_SEEDS = 2000
 def fill_parameters(model, seed):
     """Random weights of a size that makes log-probs far from flat; norms away from 1, biases away from 0."""
     generator = torch.Generator().manual_seed(seed)
-    # Scaled by the root of the hidden size, embeddings would drown the layers.
-    embedding = 0.2 if model.config.model_type.startswith("gemma") else 0.35
+    # Gemma's embeddings are scaled by the root of the hidden size, and would drown the layers: every token would be
+    # followed by itself. The last norm makes up for what the head, which is the same matrix, loses.
+    gemma = model.config.model_type.startswith("gemma")
+    embedding = 0.15 if gemma else 0.35
     for name, parameter in sorted(model.named_parameters()):
         noise = torch.randn(parameter.shape, generator=generator)
         if name.endswith("bias"):
             values = 0.3 * noise
         elif "norm" in name:
-            values = 1 + 0.25 * noise
+            values = 1 + 0.25 * noise + (2 if gemma and name == "model.norm.weight" else 0)
         elif "embed_tokens" in name or "lm_head" in name:
             values = embedding * noise
         else:
@@ -223,8 +226,15 @@ def check_length_rule(variant, directory, golden):
         raise RuntimeError(f"{variant.name}: transformers rotates a prompt of {len(prompt)} tokens otherwise")
 
 
-def load(directory):
-    return AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
+def load(directory, dtype=torch.float32):
+    return AutoModelForCausalLM.from_pretrained(directory, dtype=dtype, attn_implementation="eager").eval()
+
+
+def bf16_gap(directory, golden):
+    """How far transformers itself is from the golden values in bfloat16: what is served in it is held to that."""
+    rounding = golden_values(load(directory, torch.bfloat16), golden["prompts"], [])["prompt_logprobs"]
+    pairs = zip(sum(rounding, []), sum(golden["prompt_logprobs"], []), strict=True)
+    return round(statistics.median(abs(a - b) for a, b in pairs if b is not None), 6)
 
 
 def make(variant, directory):
@@ -257,6 +267,8 @@ def make(variant, directory):
     if variant.border_len:
         check_length_rule(variant, directory, parts[0])
         write_golden(directory / "golden_border.json", parts[1])
+    if variant.dtype == "bfloat16" and variant in FAMILY_VARIANTS:
+        parts[0]["bf16_gap"] = [bf16_gap(directory, parts[0])]
     write_golden(directory / "golden.json", parts[0])
     return seed
 

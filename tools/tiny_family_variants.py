@@ -23,7 +23,7 @@ GEMMA2 = {
     "query_pre_attn_scalar": 20,
     "sliding_window": 16,
     "attn_logit_softcapping": 6.0,
-    "final_logit_softcapping": 9.0,
+    "final_logit_softcapping": 14.0,
 }
 GEMMA3 = {"head_dim": 16, "query_pre_attn_scalar": 12, "sliding_window": 20}
 GEMMA3_ROPE = {

@@ -38,7 +38,7 @@ struct ProductArgs {
   const void* ahead;
   // Of attention: how far behind b[i], in entries, stands what is read after it; it is prefetched line by line beside
   // b[i], whose memory's own prefetchers see runs too short to be of use.
-  int64_t next_offset;
+  int64_t next_offset = 0;
   int panels;
   float* c;
   int64_t c_stride;  // in floats

@@ -17,7 +17,7 @@ struct AttentionShape {
   DType stored = DType::kBFloat16;
   MatmulPrecision precision = MatmulPrecision::kBf16;
   bool qk_norm = false;
-  bool norm_over_all = false;  // qk_norm: over all heads at once
+  bool norm_over_all = false;  // qk_norm: over all heads at once, and with an offset
   int64_t passed = 0;          // features of a head that are not rotated
   int64_t window = 0;
   float softcap = 0.0f;
@@ -26,6 +26,7 @@ struct AttentionShape {
   float score_scale() const { return scale != 0.0f ? scale : 1.0f / __builtin_sqrtf(static_cast<float>(head_dim)); }
 
   int64_t rotary_dim() const { return head_dim - passed; }
+  float norm_offset() const { return norm_over_all ? 1.0f : 0.0f; }
   int heads() const { return group * kv_heads; }
   int64_t q_width() const { return heads() * head_dim; }
   int64_t width() const { return (heads() + 2 * kv_heads) * head_dim; }
@@ -127,8 +128,8 @@ class AttentionHarness {
       backend.attention({.qkv = qkv.data(),
                          .heads = shape_.heads(),
                          .layer = 1,
-                         .q_norm = shape_.qk_norm ? RmsNorm{q_norm_, 1e-6f, 1.0f} : RmsNorm{},
-                         .k_norm = shape_.qk_norm ? RmsNorm{k_norm_, 1e-6f, 1.0f} : RmsNorm{},
+                         .q_norm = shape_.qk_norm ? RmsNorm{q_norm_, 1e-6f, shape_.norm_offset()} : RmsNorm{},
+                         .k_norm = shape_.qk_norm ? RmsNorm{k_norm_, 1e-6f, shape_.norm_offset()} : RmsNorm{},
                          .cos = half > 0 ? cos.data() : nullptr,
                          .sin = half > 0 ? sin.data() : nullptr,
                          .rotary_dim = shape_.rotary_dim(),
@@ -168,14 +169,14 @@ class AttentionHarness {
       const float* row = normed.data();
       if (shape_.qk_norm && shape_.norm_over_all) {
         float *q = normed.data(), *k = q + shape_.q_width();
-        reference::rms_norm(q, q_norm_.data(), 1.0f, 1e-6f, shape_.q_width(), q);
-        reference::rms_norm(k, k_norm_.data(), 1.0f, 1e-6f, shape_.kv_heads * dim, k);
+        reference::rms_norm(q, q_norm_.data(), shape_.norm_offset(), 1e-6f, shape_.q_width(), q);
+        reference::rms_norm(k, k_norm_.data(), shape_.norm_offset(), 1e-6f, shape_.kv_heads * dim, k);
       }
       auto head = [&](const float* norm, bool turned) {
         std::vector<float> x(row, row + dim);
         row += dim;
         if (turned && shape_.qk_norm && !shape_.norm_over_all)
-          reference::rms_norm(x.data(), norm, 1.0f, 1e-6f, dim, x.data());
+          reference::rms_norm(x.data(), norm, 0.0f, 1e-6f, dim, x.data());
         if (turned) reference::rotate(x.data(), angles_.cos(t), angles_.sin(t), shape_.rotary_dim() / 2);
         return x;
       };
