@@ -170,7 +170,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"qwen2-untied", DType::kBFloat16, kBeside}, Case{"qwen2-untied", DType::kBFloat16, kOver},
                     Case{"llama-f32", DType::kFloat32, kBeside}, Case{"llama-f32", DType::kBFloat16, kBeside},
                     Case{"llama-f16", DType::kFloat16, kBeside}, Case{"qwen3-tied", DType::kBFloat16, kOver},
-                    Case{"llama-bias", DType::kBFloat16, kBeside}),
+                    Case{"llama-bias", DType::kBFloat16, kBeside}, Case{"gemma2", DType::kBFloat16, kBeside},
+                    Case{"phi3-window", DType::kBFloat16, kBeside}, Case{"olmo2", DType::kBFloat16, kOver}),
     [](const auto& info) { return name_of(info.param); });
 
 TEST(UpdateWithoutTransferTest, IsRefused) {
