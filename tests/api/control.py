@@ -98,6 +98,42 @@ class Stream(Background):
         return [reason for reason in reasons if reason]
 
 
+TRIES = 20  # a tiny model may be done before it is interrupted
+LONG = 1900  # tokens; as many as a tiny model has room for
+
+
+def frozen_stream(server, patience, clear_cache, **fields):
+    """A stream of LONG tokens that a pause in mode keep met after its 40th."""
+    for _ in range(TRIES):
+        stream = Stream(server, max_tokens=LONG, temperature=0, **fields)
+        stream.wait_for_tokens(40, 10 * patience)
+        post(server, f"/pause?mode=keep&clear_cache={'true' if clear_cache else 'false'}")
+        if server.in_flight() != (0, 0):
+            return stream
+        post(server, "/resume")
+        stream.wait(60 * patience)
+    raise AssertionError("no pause met a stream")
+
+
+def aborted_streams(server, patience, command, count=1, path=GENERATE):
+    """Streams of LONG tokens that a command, command(), ended in their middle, and its answer."""
+    for _ in range(TRIES):
+        streams = [Stream(server, path, max_tokens=LONG) for _ in range(count)]
+        for stream in streams:
+            stream.wait_for_tokens(3, 10 * patience)
+        answer = command()
+        ends = set()
+        for stream in streams:
+            stream.wait(5 * patience)
+            (end,) = stream.finish_reasons()
+            assert end == "abort" or (end == "length" and len(stream.token_ids()) == LONG)
+            ends.add(end)
+        if ends == {"abort"}:
+            return streams, answer
+        reset(server)
+    raise AssertionError("no command met the streams")
+
+
 def until(condition, timeout_s, what):
     """Waits for a condition."""
     deadline = time.monotonic() + timeout_s

@@ -4,7 +4,20 @@ import shutil
 
 import pytest
 
-from api.control import DEV, Background, Stream, change_weights, get, greedy, post, refusal, reset, rpc, until
+from api.control import (
+    DEV,
+    Background,
+    Stream,
+    aborted_streams,
+    change_weights,
+    get,
+    greedy,
+    post,
+    refusal,
+    reset,
+    rpc,
+    until,
+)
 from harness.bits import assert_same_answer
 from harness.client import complete, refused, request
 
@@ -140,13 +153,7 @@ def test_kept_requests_go_on(server, patience, level):
 @pytest.mark.short
 @pytest.mark.parametrize("level", [1, 2])
 def test_sleep_while_streams_run(server, patience, level):
-    streams = [Stream(server, max_tokens=1900) for _ in range(4)]
-    for stream in streams:
-        stream.wait_for_tokens(3, 10 * patience)
-    post(server, f"/sleep?level={level}")
-    for stream in streams:
-        stream.wait(5 * patience)
-        assert stream.finish_reasons() == ["abort"]
+    aborted_streams(server, patience, lambda: post(server, f"/sleep?level={level}"), count=4)
 
 
 @pytest.mark.short

@@ -8,6 +8,7 @@ from api.control import (
     Background,
     Stream,
     change_weights,
+    frozen_stream,
     get,
     greedy,
     post,
@@ -102,19 +103,6 @@ def test_a_prefill_that_is_in_flight(server, other, cold, patience, sanitized):
 
 def until_running_or_done(server, stream, in_flight, timeout_s):
     until(lambda: server.in_flight() == in_flight or not stream.is_alive(), timeout_s, "the stream does not run")
-
-
-def frozen_stream(server, patience, clear_cache):
-    """A stream of 1,900 tokens that a pause met after its 40th: a tiny model may be done before it."""
-    for _ in range(20):
-        stream = Stream(server, max_tokens=1900, temperature=0)
-        stream.wait_for_tokens(40, 10 * patience)
-        post(server, f"/pause?mode=keep&clear_cache={'true' if clear_cache else 'false'}")
-        if server.in_flight() != (0, 0):
-            return stream
-        post(server, "/resume")
-        stream.wait(60 * patience)
-    raise AssertionError("no pause met a stream")
 
 
 @pytest.mark.parametrize("clear", ["by the pause", "by a reset"])

@@ -10,9 +10,9 @@ namespace unspool::cpu {
 // Rows of a product's tile: 16 register tiles of 6, whose 96 x 64 results (24 KB) and inputs stay in the core's own
 // cache.
 inline constexpr int64_t kTileRows = 96;
-// Panels of a tile. Four fill the widest register tile; where that leaves the threads less than eight tiles each, two,
-// so that an odd tile at the end costs less (the narrower register tile still has 12 chains to hide the latency of
-// one).
+// Panels of a tile. Four fill the widest register tile. Where that leaves the threads less than eight tiles each, what
+// does not make one more for all of them is in tiles of two, so that none waits long for the last (the narrower
+// register tile still has 12 chains to hide the latency of one).
 inline constexpr int64_t kTilePanels = 4, kNarrowTilePanels = 2, kMinTilesAThread = 8;
 inline constexpr int64_t kTileStride = kTilePanels * kPanel;
 // Panels of a run for a few rows, at most: long enough to read at memory's speed, short enough to share out the head
