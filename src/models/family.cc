@@ -6,7 +6,8 @@
 namespace unspool {
 
 std::span<const Family> families() {
-  static const std::array kFamilies = {llama_family(), mistral_family(), qwen2_family(), qwen3_family()};
+  static const std::array kFamilies = {llama_family(),     mistral_family(), qwen2_family(),
+                                       qwen2_moe_family(), qwen3_family(),   qwen3_moe_family()};
   return kFamilies;
 }
 

@@ -27,7 +27,9 @@ struct Family {
 Family llama_family();
 Family mistral_family();
 Family qwen2_family();
+Family qwen2_moe_family();
 Family qwen3_family();
+Family qwen3_moe_family();
 
 std::span<const Family> families();
 const Family* find_family(std::string_view architecture);

@@ -21,6 +21,8 @@ class LayerBuilder {
   Result<Attention> attention();
   // mlp.{gate,up,down}_proj.
   Result<std::unique_ptr<Mlp>> gated_mlp();
+  // mlp.gate, mlp.experts and so on where the layer has experts, else the above.
+  Result<std::unique_ptr<Mlp>> mlp();
 
  private:
   WeightSet& weights_;
