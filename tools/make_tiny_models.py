@@ -3,7 +3,7 @@
 Each directory has config.json, generation_config.json, model.safetensors (or shards and their index), tokenizer.json,
 tokenizer_config.json and golden.json (see golden_values.py).
 
-The seed of each model is the first whose greedy choices are all clear by MIN_GREEDY_GAP, not monotonous,
+The seed of each model is the first whose greedy choices are all clear by the variant's min_greedy_gap, not monotonous,
 and no end of a sequence.
 """
 
@@ -15,21 +15,22 @@ import statistics
 from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.utils.logging import disable_progress_bar
 
 import tokenizer_families
-from golden_values import golden_values, greedy_continuation, log_probs, write_golden
+from golden_values import golden_values, greedy_continuation, log_probs, routers, routing_gap, write_golden
 from tiny_family_variants import FAMILY_VARIANTS
 from tiny_model_variants import VARIANTS
 
-PROMPT_LENGTHS = [1, 5, 19, 64, 205]  # the last crosses a block of 128 keys
+EAGER = {"attn_implementation": "eager", "experts_implementation": "eager"}
 GREEDY_PROMPTS = [1, 2, 4]  # which of the prompts are continued
 BORDER_LENGTHS = [1, 2, 17, 40, 63, 64]  # of the prompts within a border of 64
 BORDER_GREEDY_PROMPTS = [3]  # whose continuation ends at the border
 GREEDY_TOKENS = 24
-MIN_GREEDY_GAP = 0.05  # nats between the likeliest and the next id: rounding does not swap them
+MIN_ROUTING_GAP = 1e-5  # of probabilities in a router: rounding does not swap experts
 MIN_DISTINCT_TOKENS = 8  # of GREEDY_TOKENS: a model that repeats one token tests little
 MIN_ROPE_EFFECT = 0.05  # nats by which some log-prob of the longest prompt moves if RoPE scaling is left out
 MIN_WINDOW_EFFECT = 0.01  # likewise if a window is a key longer or shorter
@@ -52,7 +53,7 @@ def fill_parameters(model, seed):
         elif "embed_tokens" in name or "lm_head" in name:
             values = embedding * noise
         else:
-            values = 1.5 * noise / parameter.shape[1] ** 0.5
+            values = 1.5 * noise / parameter.shape[-1] ** 0.5
         parameter.data.copy_(values)
 
 
@@ -61,7 +62,7 @@ def make_model(variant, seed, token_ids):
     if "rope_type" in rope:  # otherwise one a layer type, each with its own theta
         rope = {**rope, "rope_theta": variant.rope_theta}
     config = variant.config_class(**variant.sizes, rope_parameters=rope, **token_ids)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    model = AutoModelForCausalLM.from_config(config, **EAGER)
     fill_parameters(model, seed)
     # Parameters alone: module.to() would round the rotary frequencies, which are buffers, as well.
     for parameter in model.parameters():
@@ -119,6 +120,10 @@ def save_model(variant, model, directory):
     """Weights and config.json."""
     shard_size = variant.shard_size_bytes or 10_000_000
     model.save_pretrained(directory, max_shard_size=shard_size)
+    if variant.fused_experts:
+        save_file(
+            {name: value.contiguous() for name, value in model.state_dict().items()}, directory / "model.safetensors"
+        )
     for file in directory.glob("*.safetensors"):
         file.chmod(0o644)
     config = json.loads((directory / "config.json").read_text())
@@ -126,15 +131,15 @@ def save_model(variant, model, directory):
     write_json(directory / "config.json", legacy_config(variant, config) if variant.legacy_config else config)
 
 
-def clear_greedy(model, prompt, eos):
+def clear_greedy(variant, model, prompt, eos):
     """The golden entry, or None if a choice is too close, hits one of `eos`, or the text is monotonous."""
-    entry = greedy_continuation(model, prompt, GREEDY_TOKENS, MIN_GREEDY_GAP)
+    entry = greedy_continuation(model, prompt, GREEDY_TOKENS, variant.min_greedy_gap)
     if entry is None or set(eos) & set(entry["token_ids"]) or len(set(entry["token_ids"])) < MIN_DISTINCT_TOKENS:
         return None
     return entry
 
 
-def make_prompts(name, vocab_size, lengths=PROMPT_LENGTHS):
+def make_prompts(name, vocab_size, lengths):
     dice = random.Random(name)
     return [[dice.randrange(vocab_size) for _ in range(length)] for length in lengths]
 
@@ -153,7 +158,7 @@ def rope_effect(model, prompt):
     """By how much some log-prob of `prompt` moves if RoPE scaling is left out, in nats."""
     config = type(model.config)(**model.config.to_dict())
     config.rope_parameters = {"rope_type": "default", "rope_theta": model.config.rope_parameters["rope_theta"]}
-    plain = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    plain = AutoModelForCausalLM.from_config(config, **EAGER).float().eval()
     plain.load_state_dict(model.state_dict())
     return float((log_probs(plain, prompt) - log_probs(model, prompt)).abs().max())
 
@@ -163,17 +168,17 @@ def window_effect(directory, model, prompt):
     effects = []
     for other in (model.config.sliding_window - 1, model.config.sliding_window + 1):
         changed = AutoModelForCausalLM.from_pretrained(
-            directory, sliding_window=other, dtype=torch.float32, attn_implementation="eager"
+            directory, sliding_window=other, dtype=torch.float32, **EAGER
         ).eval()
         effects.append(float((log_probs(changed, prompt) - log_probs(model, prompt)).abs().max()))
     return min(effects)
 
 
-def clear_greedies(model, prompts, eos):
+def clear_greedies(variant, model, prompts, eos):
     """The golden entries of all prompts, or None if one has none."""
     entries = []
     for prompt in prompts:
-        entry = clear_greedy(model, prompt, eos)
+        entry = clear_greedy(variant, model, prompt, eos)
         if entry is None:
             return None
         entries.append(entry)
@@ -182,7 +187,7 @@ def clear_greedies(model, prompts, eos):
 
 def sides(variant, vocab_size):
     """(max_model_len, prompts, those that are continued): the usual ones, then those within a border."""
-    prompts = make_prompts(variant.name, vocab_size)
+    prompts = make_prompts(variant.name, vocab_size, variant.prompt_lengths)
     yield variant.max_model_len, prompts, [prompts[i] for i in GREEDY_PROMPTS]
     if variant.border_len:
         prompts = make_prompts(variant.name + "/border", vocab_size, BORDER_LENGTHS)
@@ -194,17 +199,26 @@ def served(variant, model, max_model_len):
     return fix_rotation(model, max_model_len) if max_model_len == variant.max_model_len and max_model_len else model
 
 
+def clear_routing(variant, model):
+    """Whether no rounding swaps experts of the golden prompts."""
+    if not routers(model):
+        return True
+    prompts = make_prompts(variant.name, variant.sizes["vocab_size"], variant.prompt_lengths)
+    return min(routing_gap(model, prompt) for prompt in prompts) >= MIN_ROUTING_GAP
+
+
 def find_seed(variant, token_ids, eos):
     """The first seed that passes, and the greedy continuations of both sides."""
     for seed in range(MAX_SEEDS):
         greedy = []
         for max_model_len, _, continued in sides(variant, variant.sizes["vocab_size"]):
             model = served(variant, to_float32(make_model(variant, seed, token_ids)), max_model_len)
-            greedy.append(clear_greedies(model, continued, eos))
+            greedy.append(clear_greedies(variant, model, continued, eos))
             if greedy[-1] is None:
                 break
         else:
-            return seed, greedy
+            if clear_routing(variant, model):
+                return seed, greedy
     raise RuntimeError(f"{variant.name}: no seed below {MAX_SEEDS} passes")
 
 
@@ -227,7 +241,7 @@ def check_length_rule(variant, directory, golden):
 
 
 def load(directory, dtype=torch.float32):
-    return AutoModelForCausalLM.from_pretrained(directory, dtype=dtype, attn_implementation="eager").eval()
+    return AutoModelForCausalLM.from_pretrained(directory, dtype=dtype, **EAGER).eval()
 
 
 def bf16_gap(directory, golden):
@@ -254,7 +268,7 @@ def make(variant, directory):
     parts = []
     for (max_model_len, prompts, continued), entries in zip(sides(variant, vocab_size), greedy, strict=True):
         loaded = served(variant, load(directory), max_model_len)
-        if entries != clear_greedies(loaded, continued, eos):
+        if entries != clear_greedies(variant, loaded, continued, eos):
             raise RuntimeError(f"{variant.name}: the saved model differs from the one in memory")
         scaled = not parts and variant.rope.get("rope_type", "default") != "default"
         if scaled and rope_effect(loaded, prompts[-1]) < MIN_ROPE_EFFECT:

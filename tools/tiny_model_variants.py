@@ -6,7 +6,7 @@ that every kernel's tail runs. `legacy_config` writes config.json as releases be
 
 from dataclasses import dataclass, field
 
-from transformers import LlamaConfig, Qwen2Config, Qwen3Config
+from transformers import LlamaConfig, Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig
 
 LLAMA3_ROPE = {
     "rope_type": "llama3",
@@ -48,6 +48,12 @@ class Variant:
     shard_size_bytes: int | None = None
     tokenizer_vocab_size: int | None = None  # smaller than the model's, as Qwen's padded vocabularies
     generation: dict = field(default_factory=dict)  # more for generation_config.json
+    # Nats between the likeliest and the next id of a greedy choice: rounding does not swap them. Less where a model is slow to
+    # run, since most seeds fail.
+    min_greedy_gap: float = 0.05
+    prompt_lengths: tuple = (1, 5, 19, 64, 205)  # of the golden prompts; the last crosses a block of 128 keys
+    # The file has a layer's experts as two tensors of three dimensions, as they are in memory.
+    fused_experts: bool = False
     # Where frequencies depend on the length: golden values as a server has them that is started for that many tokens,
     # and others for as many as border_len, where transformers' are the same for every length up to it.
     max_model_len: int | None = None
@@ -66,6 +72,13 @@ def tiny_sizes(hidden, intermediate, layers, heads, kv_heads, vocab, tied, **oth
         "max_position_embeddings": 2048,
         **others,
     }
+
+
+MOE_PROMPTS = (1, 2, 17, 64, 200)
+
+
+def _moe(experts, top_k, inner, **others):
+    return {"num_experts": experts, "num_experts_per_tok": top_k, "moe_intermediate_size": inner, **others}
 
 
 VARIANTS = [
@@ -103,6 +116,32 @@ VARIANTS = [
     ),
     Variant(
         "qwen3-tied", Qwen3Config, "qwen2", tiny_sizes(40, 66, 2, 4, 2, 352, tied=True, head_dim=16), rope_theta=1000000.0,
+    ),
+    # Layers 1, 3 and 5 have experts; 3 is taken back. A shared expert beside them.
+    Variant(
+        "qwen2-moe", Qwen2MoeConfig, "qwen2",
+        _sizes(32, 51, 6, 4, 2, 331, tied=False)
+        | _moe(6, 3, 21, shared_expert_intermediate_size=37, decoder_sparse_step=2, mlp_only_layers=[3], qkv_bias=True),
+        rope_theta=1000000.0, prompt_lengths=MOE_PROMPTS, legacy_config=True,
+    ),
+    Variant(
+        "qwen2-moe-norm", Qwen2MoeConfig, "qwen2",
+        _sizes(40, 64, 2, 4, 4, 320, tied=True)
+        | _moe(4, 2, 16, shared_expert_intermediate_size=24, norm_topk_prob=True),
+        rope_theta=1000000.0, prompt_lengths=MOE_PROMPTS,
+    ),
+    # More experts than most batches have rows.
+    Variant(
+        "qwen3-moe", Qwen3MoeConfig, "qwen2",
+        _sizes(32, 48, 3, 4, 2, 352, tied=True, head_dim=16) | _moe(40, 4, 19, norm_topk_prob=True),
+        rope_theta=1000000.0, prompt_lengths=MOE_PROMPTS, min_greedy_gap=0.01,
+    ),
+    # Ids that fill more than a byte, weights not normalised, dense first and last layers, experts fused in the file.
+    Variant(
+        "qwen3-moe-fused", Qwen3MoeConfig, "qwen2",
+        _sizes(24, 40, 3, 2, 1, 320, tied=False, head_dim=12)
+        | _moe(300, 2, 4, norm_topk_prob=False, mlp_only_layers=[0, 2]),
+        rope_theta=1000000.0, prompt_lengths=MOE_PROMPTS, min_greedy_gap=0.01, fused_experts=True,
     ),
     Variant(
         "llama-rope-linear", LlamaConfig, "smollm", tiny_sizes(32, 40, 2, 4, 2, 320, tied=True), rope=LINEAR_ROPE,

@@ -5,8 +5,19 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "tensor/buffer.h"
 
 namespace unspool {
+
+// What a mixture of experts computes in beside an MLP's.
+struct RoutingScratch {
+  std::unique_ptr<ProductInput> unrounded;  // the rows as the norm leaves them, for the router
+  ExpertRoutes routes;
+  Buffer logits;       // [max_rows, num_experts]
+  Buffer shared;       // [max_rows, hidden]
+  Buffer shared_gate;  // [max_rows]
+  std::unique_ptr<ExpertScratch> experts;
+};
 
 // The activations that MLPs compute in. All layers of a model share them: each is there once, however many ask.
 class MlpScratch {
@@ -21,7 +32,10 @@ class MlpScratch {
 
   Status reserve_input(int64_t columns);
   ProductInput& input(int64_t columns) const;  // reserved
-  void release() { inputs_.clear(); }
+  // For one shape of expert: all layers have the same.
+  Status reserve_routing(const ExpertShape& shape, int64_t num_experts);
+  RoutingScratch& routing() const;  // reserved
+  void release();
 
  private:
   Backend* backend_;
@@ -29,6 +43,7 @@ class MlpScratch {
   DType weights_;
   MatmulPrecision precision_;
   std::vector<std::unique_ptr<ProductInput>> inputs_;
+  std::unique_ptr<RoutingScratch> routing_;
 };
 
 class Mlp {
@@ -36,6 +51,9 @@ class Mlp {
   virtual ~Mlp() = default;
   // Asks for what forward() computes in: at load, and after every release.
   virtual Status reserve(MlpScratch& scratch) const = 0;
+  // Whether rows are routed to experts: then routing().unrounded has what x is made from, and route() has chosen by it.
+  virtual bool routes() const { return false; }
+  virtual void route(MlpScratch& /*scratch*/) const {}
   // y [x.rows(), hidden] = the result, or plus it with `accumulate`.
   virtual void forward(const ProductInput& x, MlpScratch& scratch, float* y, bool accumulate) const = 0;
 };

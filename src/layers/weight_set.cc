@@ -62,6 +62,31 @@ void WeightSet::tie(std::string name, std::string source) {
   ties_.push_back({std::move(name), std::move(source)});
 }
 
+void WeightSet::fuse(std::string name, const Shape& shape, std::vector<size_t> parts) {
+  int64_t elements = 0;
+  for (const size_t part : parts) {
+    UNSPOOL_CHECK(parameters_[part].matrix != nullptr, "{} is no matrix", parameters_[part].name);
+    fused_parts_.emplace(part, FusedPart{fusions_.size(), elements});
+    elements += parameters_[part].shape.num_elements();
+  }
+  UNSPOOL_CHECK(elements == shape.num_elements(), "{} parts of {} elements for {}", parts.size(), elements,
+                shape.to_string());
+  fusions_.push_back({std::move(name), shape, std::move(parts)});
+}
+
+TensorView WeightSet::find(const Checkpoint& checkpoint, size_t index) const {
+  const Parameter& parameter = parameters_[index];
+  if (const auto part = fused_parts_.find(index); part != fused_parts_.end()) {
+    if (const auto whole = checkpoint.find(fusions_[part->second.fusion].name)) {
+      const int64_t offset = part->second.first_element * dtype_size(whole->dtype);
+      return {whole->bytes.data() + offset, whole->dtype, parameter.shape};
+    }
+  }
+  const auto tensor = checkpoint.find(parameter.name);
+  UNSPOOL_CHECK(tensor.has_value() && tensor->shape == parameter.shape, "{} was not checked", parameter.name);
+  return tensor->view();
+}
+
 size_t WeightSet::size_bytes() const {
   size_t total = 0;
   for (const auto& matrix : matrices_) total += matrix->size_bytes();
@@ -71,20 +96,27 @@ size_t WeightSet::size_bytes() const {
 
 Status WeightSet::check(const Checkpoint& checkpoint) const {
   WeightLoader loader(checkpoint);
-  for (const Parameter& parameter : parameters_)
-    if (auto tensor = loader.take(parameter.name, parameter.shape); !tensor.ok()) return tensor.error();
+  for (const Fusion& fusion : fusions_) {
+    if (!loader.has(fusion.name)) continue;
+    if (auto tensor = loader.take(fusion.name, fusion.shape); !tensor.ok()) return tensor.error();
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const auto part = fused_parts_.find(i);
+    if (part != fused_parts_.end() && loader.has(fusions_[part->second.fusion].name)) continue;
+    if (auto tensor = loader.take(parameters_[i].name, parameters_[i].shape); !tensor.ok()) return tensor.error();
+  }
   for (const Tie& tie : ties_) loader.accept_tied(tie.name, tie.source);
   return loader.finish();
 }
 
 void WeightSet::load(const Checkpoint& checkpoint, const LoadProgress& progress) {
   size_t since_drop = 0;
-  for (const Parameter& parameter : parameters_) {
-    const auto tensor = checkpoint.find(parameter.name);
-    UNSPOOL_CHECK(tensor.has_value() && tensor->shape == parameter.shape, "{} was not checked", parameter.name);
-    store(parameter, tensor->view());
-    progress(tensor->bytes.size());
-    since_drop += tensor->bytes.size();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const TensorView tensor = find(checkpoint, i);
+    store(parameters_[i], tensor);
+    const auto size = static_cast<size_t>(tensor.shape.num_elements() * dtype_size(tensor.dtype));
+    progress(size);
+    since_drop += size;
     if (since_drop < kDropEveryBytes) continue;
     checkpoint.drop_pages();
     since_drop = 0;

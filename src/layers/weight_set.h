@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,6 +35,13 @@ struct Tie {
   std::string name, source;
 };
 
+// Tensors that a checkpoint may have as one instead: `shape`, whose bytes are the parameters', one behind the other.
+struct Fusion {
+  std::string name;
+  Shape shape;
+  std::vector<size_t> parts;  // indices into WeightSet::parameters()
+};
+
 // A vector's values in what the served dtype holds: a bias or a norm is stored in it like every other weight.
 void load_vector(const TensorView& tensor, DType served, std::span<float> vector);
 
@@ -54,7 +62,11 @@ class WeightSet {
   // A checkpoint may have `name`, which in this model is the tensor `source`.
   void tie(std::string name, std::string source);
 
+  // A checkpoint may have these matrices' parameters fused into `name`.
+  void fuse(std::string name, const Shape& shape, std::vector<size_t> parts);
+
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<Fusion>& fusions() const { return fusions_; }
   const std::vector<Tie>& ties() const { return ties_; }
   DType dtype() const { return dtype_; }
   size_t size_bytes() const;  // whether released or not
@@ -83,6 +95,8 @@ class WeightSet {
 
  private:
   void store(const Parameter& parameter, const TensorView& tensor);
+  // Where a checkpoint that was checked has it, fused or not.
+  TensorView find(const Checkpoint& checkpoint, size_t index) const;
 
   Backend* backend_;
   DType dtype_;
@@ -90,6 +104,12 @@ class WeightSet {
   std::vector<std::vector<float>> vectors_;
   std::vector<Parameter> parameters_;
   std::vector<Tie> ties_;
+  std::vector<Fusion> fusions_;
+  struct FusedPart {
+    size_t fusion;
+    int64_t first_element;
+  };
+  std::map<size_t, FusedPart> fused_parts_;  // by parameter
   bool released_ = false;
 };
 

@@ -31,6 +31,7 @@ WeightStaging::WeightStaging(WeightSet& weights, Backend& backend, WeightUpdateM
     shadow_of_.push_back(found->second);
   }
   staged_.resize(parameters.size());
+  for (size_t i = 0; i < weights_.fusions().size(); ++i) fusion_by_name_.emplace(weights_.fusions()[i].name, i);
   for (const Tie& tie : weights_.ties()) {
     const size_t source = by_name_.at(tie.source);
     const Parameter& whole = parameters[source];
@@ -41,14 +42,21 @@ WeightStaging::WeightStaging(WeightSet& weights, Backend& backend, WeightUpdateM
   }
 }
 
+const Shape* WeightStaging::expected_shape(const std::string& name) const {
+  if (const auto found = by_name_.find(name); found != by_name_.end()) return &parameter(found->second).shape;
+  if (const auto fusion = fusion_by_name_.find(name); fusion != fusion_by_name_.end())
+    return &weights_.fusions()[fusion->second].shape;
+  const auto head = head_by_name_.find(name);
+  return head == head_by_name_.end() ? nullptr : &parameter(heads_[head->second].source).shape;
+}
+
 Status WeightStaging::check(const TensorSpec& spec) const {
-  const auto head = head_by_name_.find(spec.name);
-  const auto found = by_name_.find(spec.name);
-  if (head == head_by_name_.end() && found == by_name_.end()) {
+  const Shape* shape = expected_shape(spec.name);
+  if (shape == nullptr) {
     return invalid_argument(
         fmt::format("There is no module or parameter named {} in the model.", quote_name(spec.name)));
   }
-  const Shape& expected = parameter(found != by_name_.end() ? found->second : heads_[head->second].source).shape;
+  const Shape& expected = *shape;
   if (spec.shape != expected) {
     return invalid_argument(fmt::format("tensor {}: expected shape {}, got {}", quote_name(spec.name),
                                         expected.to_string(), spec.shape.to_string()));

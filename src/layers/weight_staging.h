@@ -41,8 +41,8 @@ class WeightStaging {
   // described.
   WeightStaging(WeightSet& weights, Backend& backend, WeightUpdateMode mode);
 
-  // Any thread: whether every tensor is one of the model's (or a tied head, which is compared at the end), once, of its
-  // shape and a dtype that can be cast.
+  // Any thread: whether every tensor is one of the model's (or several of them fused, or a tied head, which is compared
+  // at the end), once, of its shape and a dtype that can be cast.
   Status check(std::span<const TensorSpec> specs) const;
 
   // The transfer's thread. `bytes` is spec.size_bytes() long, row-major and perhaps unaligned; its sparse form is
@@ -101,6 +101,7 @@ class WeightStaging {
   // What of a parameter's matrix the session writes, and what a commit will serve.
   Matrix& target(size_t index) { return in_place() ? *parameter(index).matrix : *shadow(index).copy; }
   Matrix& outcome(size_t index);
+  const Shape* expected_shape(const std::string& name) const;  // null: no such tensor
   Status check(const TensorSpec& spec) const;
 
   // f() under the lock, while the session is open.
@@ -110,6 +111,8 @@ class WeightStaging {
   template <class F>
   Status in_pieces(uint64_t session, size_t index, F f);
 
+  Status put_fused(uint64_t session, const Fusion& fusion, const TensorView& tensor);
+  Status put_fused_elements(uint64_t session, const Fusion& fusion, const SparseValues& elements);
   Status put_matrix(uint64_t session, size_t index, const TensorView& tensor);
   Status put_vector(uint64_t session, size_t index, const TensorView& tensor);
   Status put_elements(uint64_t session, size_t index, const SparseValues& elements);
@@ -137,6 +140,7 @@ class WeightStaging {
   const WeightUpdateMode mode_;
   std::map<std::string, size_t, std::less<>> by_name_;
   std::map<std::string, size_t, std::less<>> head_by_name_;
+  std::map<std::string, size_t, std::less<>> fusion_by_name_;
   std::vector<size_t> shadow_of_;  // [parameters]
 
   // The open session, 0 where none is. Changed under the lock; read without it by a put that is to leave.

@@ -106,6 +106,10 @@ Status WeightStaging::put(uint64_t session, const TensorSpec& spec, std::span<co
       return {};
     });
   }
+  if (const auto found = fusion_by_name_.find(spec.name); found != fusion_by_name_.end()) {
+    const Fusion& fusion = weights_.fusions()[found->second];
+    return spec.num_updates ? put_fused_elements(session, fusion, elements) : put_fused(session, fusion, tensor);
+  }
   const size_t index = by_name_.find(spec.name)->second;
   if (spec.num_updates) return put_elements(session, index, elements);
   return parameter(index).matrix == nullptr ? put_vector(session, index, tensor) : put_matrix(session, index, tensor);
@@ -123,6 +127,35 @@ Status WeightStaging::settle(uint64_t session) {
     if (lacks) UNSPOOL_TRY(shadow_rows(session, i));
   }
   for (Head& head : heads_) UNSPOOL_TRY(digest_source(session, head));
+  return {};
+}
+
+Status WeightStaging::put_fused(uint64_t session, const Fusion& fusion, const TensorView& tensor) {
+  const auto* bytes = static_cast<const std::byte*>(tensor.data);
+  for (const size_t index : fusion.parts) {
+    const Shape& shape = parameter(index).shape;
+    UNSPOOL_TRY(put_matrix(session, index, {bytes, tensor.dtype, shape}));
+    bytes += shape.num_elements() * dtype_size(tensor.dtype);
+  }
+  return {};
+}
+
+Status WeightStaging::put_fused_elements(uint64_t session, const Fusion& fusion, const SparseValues& elements) {
+  const auto size = static_cast<size_t>(dtype_size(elements.dtype));
+  int64_t first = 0;  // of the part
+  size_t at = 0;
+  for (const size_t index : fusion.parts) {
+    const int64_t end = first + parameter(index).shape.num_elements();
+    SparseValues part{.indices = {}, .values = {}, .dtype = elements.dtype};
+    const size_t begin = at;
+    for (; at < elements.size() && elements.indices[at] < end; ++at)
+      part.indices.push_back(static_cast<int32_t>(elements.indices[at] - first));
+    const auto values = elements.values.begin() + static_cast<int64_t>(begin * size);
+    part.values.assign(values, values + static_cast<int64_t>((at - begin) * size));
+    // Also where there are none: the tensor has come.
+    UNSPOOL_TRY(put_elements(session, index, part));
+    first = end;
+  }
   return {};
 }
 

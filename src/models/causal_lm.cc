@@ -115,24 +115,34 @@ Status CausalLm::allocate_scratch() {
   return {};
 }
 
-void CausalLm::forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_t> non_finite) {
+void CausalLm::forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_t> non_finite, RoutedIds* routed) {
   auto rows = static_cast<int64_t>(batch.token_ids.size());
   UNSPOOL_CHECK(rows <= options_.max_tokens, "{} tokens in a step of {}", rows, options_.max_tokens);
+  if (routed != nullptr)
+    routed->ids.assign(static_cast<size_t>(rows * config_.num_hidden_layers * config_.moe.top_k), 0);
   for (Rotation& rotation : rotations_)
     rotation.table.gather(batch.positions, rotation.cos.as<float>(), rotation.sin.as<float>());
   auto* x = x_.as<float>();
   backend_.embed(embedding_.matrix(), batch.token_ids, embedding_scale_, x);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const DecoderLayer& layer = layers_[i];
+    const auto index = static_cast<int64_t>(i);
+    const bool last = i + 1 == layers_.size(), routes_all = last && routed != nullptr && layer.mlp->routes();
     normalize(layer.input_norm, x, rows, *normed_);
-    attend(layer, static_cast<int64_t>(i), batch, cache, non_finite);
-    // Nothing reads the other rows' last hidden states.
-    if (i + 1 == layers_.size()) rows = keep_logits_rows(batch);
+    attend(layer, index, batch, cache, non_finite);
+    // Nothing reads the other rows' last hidden states, but for a router whose choices are all wanted.
+    if (last && !routes_all) rows = keep_logits_rows(batch);
     if (rows == 0) return;
     backend_.prepare(attended_.as<float>(), rows, attended_input_->columns(), *attended_input_);
     add_branch(layer.attention_output_norm, rows, [&](float* y, bool accumulate) {
       layer.attention.o.forward(backend_, *attended_input_, y, config_.hidden_size, accumulate);
     });
+    if (routes_all) {
+      route(layer, index, rows, routed);
+      rows = keep_logits_rows(batch);
+      if (rows == 0) return;
+    }
+    if (layer.mlp->routes()) route(layer, index, rows, routes_all ? nullptr : routed);
     normalize(layer.mlp_norm, x, rows, *normed_);
     add_branch(layer.mlp_output_norm, rows,
                [&](float* y, bool accumulate) { layer.mlp->forward(*normed_, mlp_scratch_, y, accumulate); });
@@ -144,6 +154,17 @@ void CausalLm::add_branch(const RmsNorm& norm, int64_t rows, F f) {
   if (!norm.exists()) return f(x_.as<float>(), true);
   f(branch_.as<float>(), false);
   backend_.add_rms_norm(branch_.as<float>(), rows, norm, x_.as<float>());
+}
+
+void CausalLm::route(const DecoderLayer& layer, int64_t index, int64_t rows, RoutedIds* routed) {
+  RoutingScratch& routing = mlp_scratch_.routing();
+  normalize(layer.mlp_norm, x_.as<float>(), rows, *routing.unrounded);
+  layer.mlp->route(mlp_scratch_);
+  if (routed == nullptr) return;
+  const int64_t top_k = config_.moe.top_k, row_ids = config_.num_hidden_layers * top_k;
+  const int32_t* chosen = routing.routes.experts.data();
+  for (int64_t r = 0; r < rows; ++r, chosen += top_k)
+    std::copy_n(chosen, top_k, routed->ids.data() + r * row_ids + index * top_k);
 }
 
 void CausalLm::normalize(const RmsNorm& norm, const float* x, int64_t rows, ProductInput& y) {

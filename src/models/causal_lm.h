@@ -33,6 +33,11 @@ struct ModelBatch {
   std::vector<int32_t> logits_rows;  // rows of the batch, ascending
 };
 
+// Which experts a step's tokens went to, those of an expert's layer in the order of their rank; zeros in other layers.
+struct RoutedIds {
+  std::vector<uint16_t> ids;  // [tokens, num_hidden_layers, top_k]
+};
+
 class CausalLm {
  public:
   // A model that describes its weights, with memory for them; load_weights() comes next.
@@ -46,8 +51,9 @@ class CausalLm {
                                                 const LoadProgress& progress);
 
   const ModelConfig& config() const { return config_; }
-  // Runs the layers; the batch's logits rows are kept for logits(). `non_finite` has an entry a sequence.
-  void forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_t> non_finite);
+  // Runs the layers; the batch's logits rows are kept for logits(). `non_finite` has an entry a sequence. `routed`, of
+  // a model that has experts: of every token, those whose logits nobody wants too.
+  void forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_t> non_finite, RoutedIds* routed = nullptr);
   // Logits of rows [first, first + count) of the last batch's logits_rows: y [count, vocab_size].
   void logits(int first, int count, float* y, BlockStat* blocks);
 
@@ -71,6 +77,8 @@ class CausalLm {
   // Of all of a step's rows: norm, q, k and v, attention.
   void attend(const DecoderLayer& layer, int64_t index, const ModelBatch& batch, KvCache& cache,
               std::span<uint8_t> non_finite);
+  // The norm before the MLP, unrounded, and its router; the choice is noted where `routed` is given.
+  void route(const DecoderLayer& layer, int64_t index, int64_t rows, RoutedIds* routed);
   // y = norm(x), or x where there is no norm, as a product's left side.
   void normalize(const RmsNorm& norm, const float* x, int64_t rows, ProductInput& y);
   // x += norm(what f(y, accumulate) makes), without a detour where there is no norm.

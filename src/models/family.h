@@ -39,7 +39,9 @@ Family mistral_family();
 Family olmo2_family();
 Family phi3_family();
 Family qwen2_family();
+Family qwen2_moe_family();
 Family qwen3_family();
+Family qwen3_moe_family();
 Family smollm3_family();
 
 std::span<const Family> families();

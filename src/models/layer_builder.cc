@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "layers/experts_mlp.h"
 #include "layers/gated_mlp.h"
 
 namespace unspool {
@@ -56,13 +57,25 @@ Result<std::unique_ptr<Mlp>> LayerBuilder::gated_mlp(Tensors tensors) {
   return std::unique_ptr<Mlp>(std::make_unique<GatedMlp>(gate, up, down, c.activation));
 }
 
+Result<std::unique_ptr<Mlp>> LayerBuilder::mlp() {
+  if (!config_.layers[static_cast<size_t>(index_)].has_experts) return gated_mlp();
+  const MoeConfig& moe = config_.moe;
+  return ExpertsMlp::add(weights_, prefix_ + "mlp.",
+                         {.num_experts = moe.num_experts,
+                          .top_k = moe.top_k,
+                          .hidden = config_.hidden_size,
+                          .inner = moe.inner,
+                          .shared_inner = moe.shared_inner,
+                          .normalize = moe.normalize});
+}
+
 Result<DecoderLayer> add_pre_norm_layer(WeightSet& weights, const ModelConfig& config, int64_t index) {
   LayerBuilder build(weights, config, index);
   DecoderLayer layer;
   layer.input_norm = build.norm("input_layernorm", config.hidden_size);
   UNSPOOL_ASSIGN(layer.attention, build.attention());
   layer.mlp_norm = build.norm("post_attention_layernorm", config.hidden_size);
-  UNSPOOL_ASSIGN(layer.mlp, build.gated_mlp());
+  UNSPOOL_ASSIGN(layer.mlp, build.mlp());
   return layer;
 }
 

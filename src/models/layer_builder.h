@@ -23,6 +23,8 @@ class LayerBuilder {
   Result<Attention> attention(Tensors tensors = Tensors::kSeparate, QkNorm qk_norm = QkNorm::kOverHeads);
   // mlp.{gate,up,down}_proj. Fused, gate and up are one tensor: gate_up_proj.
   Result<std::unique_ptr<Mlp>> gated_mlp(Tensors tensors = Tensors::kSeparate);
+  // mlp.gate, mlp.experts and so on where the layer has experts, else the above.
+  Result<std::unique_ptr<Mlp>> mlp();
 
  private:
   WeightSet& weights_;

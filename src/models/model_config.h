@@ -1,6 +1,7 @@
 // A model's shape and numerics, from Hugging Face's config.json.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,16 @@ namespace unspool {
 struct LayerConfig {
   int64_t window = 0;  // keys that a token sees, itself among them; 0: all
   int rotation = 0;    // 0: rope, 1: local_rope, -1: none
+  bool has_experts = false;
+};
+
+// Of the layers that have experts.
+struct MoeConfig {
+  int64_t num_experts = 0;
+  int64_t top_k = 0;
+  int64_t inner = 0;         // an expert's intermediate size
+  int64_t shared_inner = 0;  // that of the expert that takes every row; 0: there is none
+  bool normalize = false;    // norm_topk_prob
 };
 
 struct ModelConfig {
@@ -34,6 +45,10 @@ struct ModelConfig {
   RopeConfig rope;
   std::optional<RopeConfig> local_rope;
   std::vector<LayerConfig> layers;  // [num_hidden_layers]
+  MoeConfig moe;
+  bool has_experts() const {
+    return std::any_of(layers.begin(), layers.end(), [](const LayerConfig& layer) { return layer.has_experts; });
+  }
 
   // What the family or the file switches on.
   bool tie_word_embeddings = false;

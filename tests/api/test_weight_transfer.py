@@ -23,6 +23,8 @@ MODELS = {
     "tied": ("llama-gqa-tied", ()),
     "untied": ("qwen2-untied", ()),
     "float32": ("llama-f32", ("--dtype", "float32")),
+    "experts": ("qwen2-moe", ()),
+    "fused experts": ("qwen3-moe-fused", ()),
 }
 
 

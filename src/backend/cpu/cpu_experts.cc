@@ -50,7 +50,8 @@ class SlotScratch final : public ExpertScratch {
     int64_t used = 0;
     const size_t num_experts = first_slot.size() - 1;
     for (size_t e = 0; e < num_experts; ++e) used += first_slot[e + 1] > first_slot[e] ? 1 : 0;
-    const int64_t long_run = std::clamp(used * panels / (2 * threads), kTilePanels, kLongestRun);
+    const int64_t long_run =
+        std::clamp(used * panels / (2 * threads) / kTilePanels * kTilePanels, kTilePanels, kLongestRun);
     tasks.clear();
     for (size_t e = 0; e < num_experts; ++e) {
       const int64_t first = first_slot[e], last = first_slot[e + 1];

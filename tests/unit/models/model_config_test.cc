@@ -43,6 +43,27 @@ constexpr const char* kSmolLM2 = R"({
   "rms_norm_eps": 1e-05, "rope_interleaved": false, "rope_scaling": null, "rope_theta": 100000,
   "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 49152})";
 
+constexpr const char* kQwen15Moe = R"({
+  "architectures": ["Qwen2MoeForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 151643,
+  "decoder_sparse_step": 1, "eos_token_id": 151643, "hidden_act": "silu", "hidden_size": 2048,
+  "initializer_range": 0.02, "intermediate_size": 5632, "max_position_embeddings": 8192, "max_window_layers": 21,
+  "model_type": "qwen2_moe", "moe_intermediate_size": 1408, "norm_topk_prob": false, "num_attention_heads": 16,
+  "num_experts": 60, "num_experts_per_tok": 4, "num_hidden_layers": 24, "num_key_value_heads": 16,
+  "output_router_logits": false, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001,
+  "shared_expert_intermediate_size": 5632, "sliding_window": 32768, "tie_word_embeddings": false,
+  "torch_dtype": "bfloat16", "transformers_version": "4.39.0.dev0", "use_cache": true, "use_sliding_window": false,
+  "vocab_size": 151936})";
+
+constexpr const char* kQwen3Moe = R"({
+  "architectures": ["Qwen3MoeForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 151643,
+  "decoder_sparse_step": 1, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu", "hidden_size": 2048,
+  "initializer_range": 0.02, "intermediate_size": 6144, "max_position_embeddings": 40960, "max_window_layers": 48,
+  "mlp_only_layers": [], "model_type": "qwen3_moe", "moe_intermediate_size": 768, "norm_topk_prob": true,
+  "num_attention_heads": 32, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48,
+  "num_key_value_heads": 4, "output_router_logits": false, "rms_norm_eps": 1e-06, "rope_scaling": null,
+  "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001, "sliding_window": null, "tie_word_embeddings": false,
+  "torch_dtype": "bfloat16", "use_cache": true, "use_sliding_window": false, "vocab_size": 151936})";
+
 Result<ModelConfig> parse(const std::string& text, const std::string& overrides = "") {
   const auto document = JsonDocument::parse(text);
   EXPECT_TRUE(document.ok()) << text;
@@ -253,6 +274,59 @@ TEST(ModelConfigTest, TokenIdsOutsideTheVocabularyAreLeftOut) {
   EXPECT_EQ(config.pad_token_id, std::nullopt);
   EXPECT_EQ(config.eos_token_ids, (std::vector<int64_t>{2}));
   EXPECT_EQ(config.bos_token_id, std::nullopt);
+}
+
+std::vector<int> layers_with_experts(const ModelConfig& config) {
+  std::vector<int> layers;
+  for (size_t i = 0; i < config.layers.size(); ++i)
+    if (config.layers[i].has_experts) layers.push_back(static_cast<int>(i));
+  return layers;
+}
+
+TEST(ModelConfigTest, MixturesOfExperts) {
+  const ModelConfig qwen2 = parsed(kQwen15Moe);
+  EXPECT_TRUE(qwen2.qkv_bias);
+  EXPECT_FALSE(qwen2.qk_norm);
+  EXPECT_EQ(qwen2.moe.num_experts, 60);
+  EXPECT_EQ(qwen2.moe.top_k, 4);
+  EXPECT_EQ(qwen2.moe.inner, 1408);
+  EXPECT_EQ(qwen2.moe.shared_inner, 5632);
+  EXPECT_FALSE(qwen2.moe.normalize);
+  EXPECT_EQ(layers_with_experts(qwen2).size(), 24u);
+  EXPECT_FALSE(parsed(kQwen15Moe, R"({"qkv_bias": false})").qkv_bias);
+
+  const ModelConfig qwen3 = parsed(kQwen3Moe);
+  EXPECT_TRUE(qwen3.qk_norm);
+  EXPECT_EQ(qwen3.head_dim, 128);
+  EXPECT_EQ(qwen3.moe.num_experts, 128);
+  EXPECT_EQ(qwen3.moe.top_k, 8);
+  EXPECT_EQ(qwen3.moe.shared_inner, 0);
+  EXPECT_TRUE(qwen3.moe.normalize);
+  // As transformers 5 writes it.
+  EXPECT_EQ(parsed(kQwen3Moe, R"({"num_experts": null, "num_local_experts": 16})").moe.num_experts, 16);
+}
+
+TEST(ModelConfigTest, WhichLayersHaveExperts) {
+  const auto layers = [](const std::string& overrides) {
+    return layers_with_experts(parsed(kQwen3Moe, "{\"num_hidden_layers\": 6, " + overrides + "}"));
+  };
+  EXPECT_EQ(layers(R"("decoder_sparse_step": 1)"), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(layers(R"("decoder_sparse_step": 2)"), (std::vector<int>{1, 3, 5}));
+  EXPECT_EQ(layers(R"("decoder_sparse_step": 4)"), (std::vector<int>{3}));
+  EXPECT_EQ(layers(R"("mlp_only_layers": [0, 3, 7])"), (std::vector<int>{1, 2, 4, 5}));
+  EXPECT_EQ(layers(R"("decoder_sparse_step": 2, "mlp_only_layers": [0, 3])"), (std::vector<int>{1, 5}));
+  EXPECT_EQ(layers(R"("num_experts": 0)"), std::vector<int>());
+  EXPECT_FALSE(parsed(kQwen3Moe, R"({"num_experts": 0})").has_experts());
+}
+
+TEST(ModelConfigTest, BadMixturesAreRefused) {
+  for (const char* overrides :
+       {R"({"num_experts": -1})", R"({"num_experts": 65536})", R"({"num_experts_per_tok": 129})",
+        R"({"num_experts_per_tok": 0})", R"({"moe_intermediate_size": 0})", R"({"decoder_sparse_step": 0})",
+        R"({"mlp_only_layers": [-1]})", R"({"mlp_only_layers": ["a"]})", R"({"mlp_only_layers": 3})",
+        R"({"norm_topk_prob": "yes"})"})
+    EXPECT_FALSE(parse(kQwen3Moe, overrides).ok()) << overrides;
+  EXPECT_FALSE(parse(kQwen15Moe, R"({"shared_expert_intermediate_size": 0})").ok());
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ std::vector<int32_t> prompt(int tokens, uint64_t seed) {
 }
 
 TEST(InvarianceTest, ChunksBlockSizesThreadsAndInstructionSets) {
-  for (const char* name : {kModel, "qwen3-tied", "mistral-window", "gemma2"}) {
+  for (const char* name : {kModel, "qwen3-tied", "mistral-window", "gemma2", "qwen2-moe", "qwen3-moe"}) {
     const std::vector<int32_t> ids = prompt(300, 61);
     const std::vector<float> expected = ServedModel({.model = name, .isa = "scalar"}).logits_of(ids, 300);
     for (const std::string& isa : cpu::available_instruction_sets())

@@ -22,6 +22,7 @@ struct WideBf16Kind {
   static inline X set1(const A* a) { return *a; }
   static inline F step(F acc, X x, W w) { return f_fma(f_set1(x.odd), w.odd, f_fma(f_set1(x.even), w.even, acc)); }
 };
+inline constexpr int kWidePanels = kMaxPanels < 2 ? 1 : 2;  // two halves of every weight: less room for chains
 struct F32Kind {
   using A = float;
   using W = F;

@@ -15,7 +15,7 @@ static constexpr KernelTable make_table(const char* name) {
           .max_rows = kMaxRows,
           .max_panels = kMaxPanels,
           .product = {product<Bf16Kind>, product<F16Kind>, product<F32Kind>},
-          .wide_product = product<WideBf16Kind, Fetch::kOwn, (kMaxPanels < 2 ? 1 : 2)>,
+          .wide_product = product<WideBf16Kind, Fetch::kOwn, kWidePanels>,
           .epilogue = epilogue,
           .silu_mul = silu_mul,
           .gelu_tanh_mul = gelu_tanh_mul,

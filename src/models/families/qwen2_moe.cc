@@ -1,0 +1,23 @@
+// Qwen1.5-MoE and Qwen2-MoE: Qwen2's attention, and in some layers experts with a shared one beside them.
+#include "models/family.h"
+#include "models/layer_builder.h"
+#include "models/moe_config.h"
+#include "models/sliding_window.h"
+
+namespace unspool {
+namespace {
+
+Status read_switches(const ConfigReader& config, ModelConfig& model) {
+  model.qkv_bias = true;
+  UNSPOOL_TRY(config.flag("qkv_bias", model.qkv_bias));
+  UNSPOOL_TRY(read_moe(config, {.num_experts = 60, .top_k = 4, .inner = 1408, .shared_inner = 5632}, model));
+  return read_sliding_window(config, {.by_default = 4096, .gated = true}, model);
+}
+
+}  // namespace
+
+Family qwen2_moe_family() {
+  return {.architecture = "Qwen2MoeForCausalLM", .read_switches = read_switches, .add_layer = add_pre_norm_layer};
+}
+
+}  // namespace unspool
