@@ -95,6 +95,11 @@ TEST(Values, FiltersOfSequences) {
   EXPECT_EQ(render("{{ 'a\nb'|indent(2) }}|{{ ' a '|trim }}|{{ 'abc'|replace('b', 'x') }}"), "a\n  b|a|axc");
 }
 
+TEST(Values, RoundWithoutAPrecisionIsAnInteger) {
+  EXPECT_EQ(render("{{ 2.5|round(none) }} {{ -3.5|round(none) }} {{ true|round(none) }}"), "2 -4 1");
+  EXPECT_EQ(error_of("{{ 2.5|round(none, 'floor') }}").kind, TemplateError::Kind::kRuntime);
+}
+
 TEST(Values, GeneratorsComplainWhenTheyAreUsed) {
   EXPECT_EQ(render("{% set x = [1]|map('nope') %}{% set y = [1]|slice(0) %}ok"), "ok");
   EXPECT_EQ(render("{{ [1, 2, 3]|batch(2, 0)|list }}{{ [1, 2, 3]|slice(2)|list }}"), "[[1, 2], [3, 0]][[1, 2], [3]]");
