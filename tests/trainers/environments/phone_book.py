@@ -77,7 +77,9 @@ class PhoneBookHarness(vf.Harness[PhoneBookConfig]):
             for choice in chunk.choices:
                 content += choice.delta.content or ""
                 for part in choice.delta.tool_calls or []:
-                    call = calls.setdefault(part.index, {"id": part.id, "type": "function", "name": "", "arguments": ""})
+                    call = calls.setdefault(
+                        part.index, {"id": part.id, "type": "function", "name": "", "arguments": ""}
+                    )
                     call["name"] += part.function.name or ""
                     call["arguments"] += part.function.arguments or ""
         functions = [

@@ -135,7 +135,8 @@ TEST(Hermes, AClosingTagInAStringIsText) {
   EXPECT_EQ(fixture.stream("a " + call + "\n" + call), two);
 }
 
-// What others get wrong: texts beyond ASCII, calls that are cut short, two objects in one tag, broken JSON. A whole text that is not read as calls is content, to the last byte.
+// What others get wrong: texts beyond ASCII, calls that are cut short, two objects in one tag, broken JSON. A whole
+// text that is not read as calls is content, to the last byte.
 TEST(Hermes, BrokenCallsAreContent) {
   const Fixture fixture({.parser = "hermes"});
   for (const std::string text : {
