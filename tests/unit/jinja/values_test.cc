@@ -95,6 +95,15 @@ TEST(Values, FiltersOfSequences) {
   EXPECT_EQ(render("{{ 'a\nb'|indent(2) }}|{{ ' a '|trim }}|{{ 'abc'|replace('b', 'x') }}"), "a\n  b|a|axc");
 }
 
+TEST(Values, WhatPythonDoesNotLookAtIsNoFault) {
+  EXPECT_EQ(render("[{{ {'a': 1}[{}.items()] }}{{ {'a': 1}[([], 1)] }}{{ {'a': 1}[[]] }}]"), "[]");
+  EXPECT_EQ(render(R"({{ 'a'|tojson(false, missing) }}{{ "é"|tojson(true, []) }})"), R"("a""\u00e9")");
+  EXPECT_EQ(error_of("{{ [1]|tojson(false, []) }}").kind, TemplateError::Kind::kRuntime);
+  EXPECT_EQ(render("{{ 'abc'|truncate(1e16) }}{{ 'abc'|truncate(3.5, leeway=0.0) }}"), "abcabc");
+  EXPECT_EQ(error_of("{{ 'abcdefghijkl'|truncate(3.5) }}").kind, TemplateError::Kind::kRuntime);
+  EXPECT_EQ(render("{{ 'abcdefghijkl'|truncate(5, true) }}"), "ab...");
+}
+
 TEST(Values, RoundWithoutAPrecisionIsAnInteger) {
   EXPECT_EQ(render("{{ 2.5|round(none) }} {{ -3.5|round(none) }} {{ true|round(none) }}"), "2 -4 1");
   EXPECT_EQ(error_of("{{ 2.5|round(none, 'floor') }}").kind, TemplateError::Kind::kRuntime);
