@@ -21,11 +21,17 @@ class GrammarMasks {
     std::vector<int32_t> token_ids;          // drawn since the last time
     std::optional<Error> error;              // out: there is no mask, and the constraint is of no further use
   };
-  // Returns when every row has its mask or its error. No row takes longer than the limit, whatever its grammar.
-  void fill(std::span<Row> rows);
+  // Begins with all rows' masks, on other threads. What was begun before and not waited for is forgotten.
+  void start(std::span<const Row> rows);
+  // Returns when every row, those that were started, has its mask or its error. No row takes longer than the limit,
+  // whatever its grammar.
+  void finish(std::span<Row> rows);
 
  private:
+  struct Batch;
+
   int threads_;
+  std::shared_ptr<Batch> batch_;             // begun
   std::unique_ptr<WatchedWorkers> workers_;  // from the first constrained row on
 };
 
