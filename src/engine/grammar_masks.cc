@@ -12,16 +12,11 @@
 namespace unspool {
 namespace {
 
-// A mask takes some microseconds to some milliseconds. Everybody in the batch waits for it, so what takes much longer
-// must end; a thread that was left behind takes cycles that nobody else wants.
-constexpr double kLimitS = 1.0;
-constexpr int kMostLeftBehind = 16;
 // A job takes row after row, for waking a thread costs as much as some rows do. Beyond this it takes no further one:
 // the limit is meant for one row, and who is given up must have been slow by itself.
 constexpr double kLongJobS = 0.02;
 
-Error error_of(WatchedWorkers::Outcome outcome) {
-  if (outcome == WatchedWorkers::Outcome::kGivenUp) return grammar_too_large(kLimitS);
+Error nobody_left() {
   return Error{
       ErrorKind::kUnavailable, "The server is busy with grammars that take too long. Please try again later.", {}};
 }
@@ -67,7 +62,7 @@ struct GrammarMasks::Batch : std::enable_shared_from_this<Batch> {
     if (--num_jobs == 0) ended.notify_one();
   }
 
-  void post(WatchedWorkers& workers, size_t jobs) {
+  void post(WatchedWorkers& workers, size_t jobs, double limit_s) {
     {
       const std::lock_guard lock(mutex);
       num_jobs += jobs;
@@ -75,7 +70,7 @@ struct GrammarMasks::Batch : std::enable_shared_from_this<Batch> {
     for (size_t i = 0; i < jobs; ++i) {
       auto job = std::make_shared<Job>();
       workers.post(
-          kLimitS, [batch = shared_from_this(), job] { batch->work(*job); },
+          limit_s, [batch = shared_from_this(), job] { batch->work(*job); },
           [batch = shared_from_this(), job](WatchedWorkers::Outcome outcome) { batch->end_of(*job, outcome); });
     }
   }
@@ -95,34 +90,33 @@ struct GrammarMasks::Batch : std::enable_shared_from_this<Batch> {
   bool refused = false;  // a job was: there are no threads for what is left
 };
 
-GrammarMasks::GrammarMasks(int threads) : threads_(threads) {}
+GrammarMasks::GrammarMasks(int threads, Limits limits) : threads_(threads), limits_(limits) {}
 
 void GrammarMasks::start(std::span<const Row> rows) {
   batch_.reset();
   if (rows.empty()) return;
-  if (!workers_) workers_ = std::make_unique<WatchedWorkers>(threads_, kMostLeftBehind);
+  if (!workers_) workers_ = std::make_unique<WatchedWorkers>(threads_, limits_.most_left_behind);
   batch_ = std::make_shared<Batch>();
   for (const Row& row : rows) {
     Batch::Work& work = batch_->works.emplace_back();
     work.constraint = row.constraint;
     work.token_ids = row.token_ids;
   }
-  batch_->post(*workers_, std::min(rows.size(), static_cast<size_t>(threads_)));
+  batch_->post(*workers_, std::min(rows.size(), static_cast<size_t>(threads_)), limits_.row_s);
 }
 
 void GrammarMasks::finish(std::span<Row> rows) {
   if (rows.empty()) return;
   UNSPOOL_CHECK(batch_ != nullptr && batch_->works.size() == rows.size(), "masks of rows that were not started");
   // What long jobs left takes others; where these are refused, nobody is there for it.
-  while (batch_->wait() && !batch_->refused) batch_->post(*workers_, static_cast<size_t>(threads_));
+  while (batch_->wait() && !batch_->refused) batch_->post(*workers_, static_cast<size_t>(threads_), limits_.row_s);
   const std::lock_guard lock(batch_->mutex);
   for (size_t i = 0; i < rows.size(); ++i) {
     const Batch::Work& work = batch_->works[i];
     if (work.state == Batch::Work::State::kDone) {
       if (!work.status.ok()) rows[i].error = work.status.error();
     } else {
-      const bool was_taken = work.state == Batch::Work::State::kTaken;
-      rows[i].error = error_of(was_taken ? WatchedWorkers::Outcome::kGivenUp : WatchedWorkers::Outcome::kRefused);
+      rows[i].error = work.state == Batch::Work::State::kTaken ? grammar_too_large(limits_.row_s) : nobody_left();
     }
   }
 }

@@ -14,7 +14,13 @@ namespace unspool {
 
 class GrammarMasks {
  public:
-  explicit GrammarMasks(int threads);
+  // A mask takes some microseconds to some milliseconds. Everybody in the batch waits for it, so what takes much longer
+  // must end; a thread that was left behind takes cycles that nobody else wants.
+  struct Limits {
+    double row_s = 1.0;
+    int most_left_behind = 16;
+  };
+  explicit GrammarMasks(int threads, Limits limits = {1.0, 16});
 
   struct Row {
     std::shared_ptr<Constraint> constraint;  // shared with a thread that takes too long
@@ -31,6 +37,7 @@ class GrammarMasks {
   struct Batch;
 
   int threads_;
+  Limits limits_;
   std::shared_ptr<Batch> batch_;             // begun
   std::unique_ptr<WatchedWorkers> workers_;  // from the first constrained row on
 };
