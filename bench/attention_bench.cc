@@ -61,6 +61,7 @@ void attention(benchmark::State& state, const Heads& heads, const Batch& batch, 
                      .heads = heads.heads,
                      .cos = cos.data(),
                      .sin = sin.data(),
+                     .rotary_dim = heads.dim,
                      .sequences = sequences,
                      .non_finite = non_finite};
   for (auto _ : state) {

@@ -1,6 +1,7 @@
 """Writes tests/data/tokenizers/<family>/: tokenizer.json, tokenizer_config.json and golden.json.
 
-golden.json is a list of {"text", "ids", "ids_plain", "decoded", "decoded_plain"} computed with PyPI's `tokenizers`:
+parts.json holds single parts of tokenizers (tools/tokenizer_parts.py), classes.json what transformers makes of whole ones
+(tools/tokenizer_classes.py). golden.json is a list of {"text", "ids", "ids_plain", "decoded", "decoded_plain"} computed with PyPI's `tokenizers`:
 ids with and without add_special_tokens, and the text of `ids` with special tokens kept and skipped.
 """
 
@@ -8,6 +9,11 @@ import argparse
 import json
 from pathlib import Path
 
+from tokenizers import Tokenizer
+
+import sentencepiece_families
+import tokenizer_classes
+import tokenizer_parts
 from random_text import RandomText
 from tokenizer_corpus import PARAGRAPHS
 from tokenizer_families import FAMILIES, save, train
@@ -15,6 +21,14 @@ from tokenizer_families import FAMILIES, save, train
 VOCAB_SIZES = {"gpt2": 700, "llama3": 900, "qwen2": 800, "smollm": 640, "flags": 480}
 GOLDEN_RANDOM_STRINGS = 90
 EDGE_CASES = ["", " ", "  ", "a  1", "\n", "\r\n\r\n", "don't", "DON'T", "unspooling rewarded xyzzy", "12345"]
+
+PART_CASES = [
+    "",
+    " the  Se\u0301es ",
+    "  <s> 12\u00bd\u0663 <l>  <n>e<r>  .",
+    "Caf\u00e9, na\u0131\u0308ve \u0130! \u4e2d\u6587\u30ab\u30bf \u05d0\u05d1",
+    "\ufeff\u200b\t\x07a\u00ad\u2581b\ufb01\u212b\r\n",
+]
 
 
 def golden(tokenizer, name):
@@ -38,15 +52,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     root = Path(__file__).resolve().parent.parent
     parser.add_argument("--out", type=Path, default=root / "tests/data/tokenizers")
+    parser.add_argument("--only", nargs="*", help="names of families; without it all")
     args = parser.parse_args()
-    for name in FAMILIES:
+    for name in args.only or [*FAMILIES, *sentencepiece_families.FAMILIES]:
         directory = args.out / name
         directory.mkdir(parents=True, exist_ok=True)
-        tokenizer = train(name, VOCAB_SIZES[name])
-        save(name, tokenizer, directory)
+        if name in FAMILIES:
+            tokenizer = train(name, VOCAB_SIZES[name])
+            save(name, tokenizer, directory)
+        else:
+            sentencepiece_families.save(name, sentencepiece_families.build(name), directory)
+            tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
         lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in golden(tokenizer, name))
         (directory / "golden.json").write_text(f"[\n{lines}\n]\n")
-        print(f"wrote {directory.relative_to(args.out.parent)} ({VOCAB_SIZES[name]} tokens)")
+        print(f"wrote {directory.relative_to(args.out.parent)} ({tokenizer.get_vocab_size()} tokens)")
+    if not args.only:
+        source = RandomText("golden parts", ["<s>", "<l>", "<n>", "<r>"])
+        tokenizer_parts.write_golden(args.out / "parts.json", PART_CASES + [source.next()[:24] for _ in range(6)])
+        tokenizer_classes.write_golden(args.out)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Writes src/unicode/unicode_tables.cc: what PyPI's `tokenizers` answers for every code point.
 
 Its parts carry Unicode tables of different ages (Oniguruma for \\p{L}, \\p{N} and \\s, Rust's standard library for
-Digits, Rust's regex crate for single_word, an older crate for the normal forms). Token ids must equal the library's,
+Digits and lower case, Rust's regex crate for single_word, older crates for the normal forms, accents and punctuation). Token ids must equal the library's,
 so each property is read out of the part that decides it instead of being taken from one version of Unicode.
 
 Needs `tokenizers` and libutf8proc (the library that src/unicode/normalize.cc uses).
@@ -17,7 +17,9 @@ import tokenizers
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 # Bits, in the order of unicode::Property (src/unicode/categories.h).
-LETTER, NUMBER, MARK, SPACE, WORD, NUMERIC, NEWER = (1 << i for i in range(7))
+(LETTER, NUMBER, MARK, SPACE, WORD, NUMERIC, NEWER, COMBINING, NONSPACING, CONTROL, PUNCTUATION) = (
+    1 << i for i in range(11)
+)
 BLOCK = 128
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 
@@ -41,6 +43,53 @@ def word():
         tokenizer.add_tokens([AddedToken(content, single_word=True, normalized=False)])
         found |= {c for c in CODE_POINTS if chr(c) != content and not tokenizer.encode(content + chr(c)).ids}
     return found
+
+
+def removed_by(normalizer):
+    return {c for c in CODE_POINTS if not normalizer.normalize_str(chr(c))}
+
+
+def bert(**wanted):
+    off = {"clean_text": False, "handle_chinese_chars": False, "strip_accents": False, "lowercase": False}
+    return normalizers.BertNormalizer(**(off | wanted))
+
+
+def punctuation():
+    split = pre_tokenizers.Punctuation("isolated")
+    return {c for c in CODE_POINTS if len(split.pre_tokenize_str("a" + chr(c))) == 2}
+
+
+def lower_case():
+    """(code point, its lower case) where that is another."""
+    lower = normalizers.Lowercase()
+    return [(c, text) for c in CODE_POINTS if (text := lower.normalize_str(chr(c))) != chr(c)]
+
+
+def scripts():
+    """Ranges (first, last, script) as UnicodeScripts tells them apart; script 0 goes with any other."""
+    split = pre_tokenizers.UnicodeScripts()
+
+    def alike(a, b):
+        return len(split.pre_tokenize_str(a + b)) == 1
+
+    ranges, known = [], []  # known: a character of each script
+    for c in CODE_POINTS:
+        character = chr(c)
+        if alike("a", character) and alike("\u05d0", character):
+            script = 0
+        else:
+            before = ranges[-1][2] if ranges else 0
+            if before and alike(known[before - 1], character):
+                script = before
+            else:
+                script = next((i for i, other in enumerate(known, 1) if alike(other, character)), len(known) + 1)
+            if script > len(known):
+                known.append(character)
+        if ranges and ranges[-1][1] == c - 1 and ranges[-1][2] == script:
+            ranges[-1][1] = c
+        else:
+            ranges.append([c, c, script])
+    return [found for found in ranges if found[2]]
 
 
 def newer_than_normal_forms():
@@ -83,6 +132,10 @@ def main():
         (WORD, word()),
         (NUMERIC, numeric()),
         (NEWER, newer_than_normal_forms()),
+        (COMBINING, removed_by(normalizers.StripAccents())),
+        (NONSPACING, removed_by(bert(strip_accents=True))),
+        (CONTROL, removed_by(bert(clean_text=True))),
+        (PUNCTUATION, punctuation()),
     ):
         for c in code_points:
             flags[c] |= bit
@@ -97,12 +150,22 @@ def main():
     print("const uint8_t kBlockOfCodePoint[kCodePointBlocks] = {")
     print("\n".join(rows(index)))
     print("};\n")
-    print(f"const uint8_t kProperties[][{BLOCK}] = {{")
+    print(f"const uint16_t kProperties[][{BLOCK}] = {{")
     for block in blocks:
         print("  {")
         print("\n".join(rows(block)))
         print("  },")
     print("};\n")
+    lower = [f"{{{c},{{{','.join(str(ord(part)) for part in text)}}}}}" for c, text in lower_case()]
+    print("const LowerCase kLowerCase[] = {")
+    print("\n".join(rows(lower, 10)))
+    print("};")
+    print(f"const size_t kLowerCaseSize = {len(lower)};\n")
+    ranges = scripts()
+    print("const ScriptRange kScriptRanges[] = {")
+    print("\n".join(rows([f"{{{first},{last},{script}}}" for first, last, script in ranges], 8)))
+    print("};")
+    print(f"const size_t kScriptRangesSize = {len(ranges)};\n")
     print("}  // namespace unspool::unicode")
     print("// clang-format on")
     for name, bit in (
@@ -113,6 +176,10 @@ def main():
         ("word", WORD),
         ("numeric", NUMERIC),
         ("newer", NEWER),
+        ("combining", COMBINING),
+        ("nonspacing", NONSPACING),
+        ("control", CONTROL),
+        ("punctuation", PUNCTUATION),
     ):
         print(name, sum(1 for f in flags if f & bit), file=sys.stderr)
 

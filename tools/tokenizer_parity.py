@@ -4,7 +4,7 @@
 
 The binary is run as `BINARY TOKENIZER_JSON`: it reads a JSON string a line and writes, for each, the JSON array of ids
 (special tokens added). Run as `BINARY --decode TOKENIZER_JSON` it reads JSON arrays of ids and writes JSON strings,
-special tokens kept. Exit status 1, and the first differences, if anything differs or the binary fails.
+special tokens kept; with --stream and --texts what tests/tools/tokenizer_cli.cc says. Exit status 1, and the first differences, if anything differs or the binary fails.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from random_text import RandomText
+from tokenizer_reference import shown_alone, space_marker, streamed
 
 CHUNK = 10_000  # strings a run of the binary: bounds memory, and gives the first difference early
 
@@ -60,6 +61,27 @@ class Comparison:
                 print(f"{what} of {json.dumps(value)}\n  expected {json.dumps(want)}\n  got      {json.dumps(got)}")
 
 
+def compare_streams(tokenizer, texts, dice, result, command, timeout_s):
+    """Streams of what follows a prompt. A prompt that ends within a character is another matter: the reference repeats
+    it whole."""
+    num_ids = tokenizer.get_vocab_size()
+    last = tokenizer.encode("a", add_special_tokens=False).ids[-1:]  # so that neither holds anything back in the end
+    cases = []
+    for text in texts:
+        ids = tokenizer.encode(text).ids
+        cut = dice.randrange(len(ids) + 1)
+        prompt, rest = ids[:cut], ids[cut:] + [dice.randrange(num_ids) for _ in range(dice.randrange(4))] + last
+        skip = dice.random() < 0.5
+        if not tokenizer.decode(prompt, skip_special_tokens=skip).endswith("\ufffd"):
+            cases.append({"prompt": prompt, "ids": rest, "skip": skip})
+    expected = [streamed(tokenizer, case["prompt"], case["ids"], case["skip"]) for case in cases]
+    actual = run_binary(command, cases, timeout_s)
+    if '"ByteLevel"' in json.dumps(json.loads(tokenizer.to_str())["decoder"]):
+        # Whole characters and bytes that can be none go out at once; the reference waits for a token that ends well.
+        expected, actual = (["".join(texts) for texts in all] for all in (expected, actual))
+    result.add("stream", cases, expected, actual)
+
+
 def compare(path, args):
     """Compares one tokenizer.json; returns the Comparison."""
     tokenizer = Tokenizer.from_file(str(path))
@@ -68,6 +90,10 @@ def compare(path, args):
     dice = random.Random(args.seed)
     num_ids = tokenizer.get_vocab_size()
     result = Comparison(args.show)
+    marker = space_marker(json.loads(path.read_text()))
+    ids = [token for token in range(num_ids) if tokenizer.id_to_token(token) is not None]
+    shown = [[shown_alone(tokenizer, marker, token) for token in ids]]
+    result.add("texts", [ids], shown, run_binary([args.binary, "--texts", str(path)], [ids], args.timeout_s))
     encode_command = [args.binary, str(path)]
     decode_command = [args.binary, "--decode", str(path)]
     for start in range(0, args.count, CHUNK):
@@ -80,6 +106,8 @@ def compare(path, args):
         random_ids = [[dice.randrange(num_ids) for _ in range(dice.randrange(9))] for _ in range(len(chunk) // 10)]
         decoded = [tokenizer.decode(some, skip_special_tokens=False) for some in ids + random_ids]
         result.add("decode", ids + random_ids, decoded, run_binary(decode_command, ids + random_ids, args.timeout_s))
+        stream_command = [args.binary, "--stream", str(path)]
+        compare_streams(tokenizer, chunk[::5], dice, result, stream_command, args.timeout_s)
     return result
 
 

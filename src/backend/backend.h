@@ -125,8 +125,9 @@ struct AttentionArgs {
   const float* q_norm = nullptr;  // [head_dim], or null: an RMS norm over each head before the rotation
   const float* k_norm = nullptr;
   float norm_eps = 0.0f;
-  const float* cos = nullptr;  // [tokens, head_dim / 2]
+  const float* cos = nullptr;  // [tokens, rotary_dim / 2], or null: no rotation
   const float* sin = nullptr;
+  int64_t rotary_dim = 0;  // of each head, the first features, which are rotated; the others pass
   std::span<const AttentionSequence> sequences;
   // Indices into `sequences` whose stored keys or values are not finite are marked with 1.
   std::span<uint8_t> non_finite;

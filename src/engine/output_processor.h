@@ -8,6 +8,7 @@
 #include "engine/stop_check.h"
 #include "engine/stop_strings.h"
 #include "request/request.h"
+#include "tokenizer/incremental_detokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace unspool {

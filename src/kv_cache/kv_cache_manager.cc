@@ -64,6 +64,8 @@ bool KvCacheManager::reserve(BlockTable& table, int start, int end) {
     pool_.release(table.copy_from, true);
   }
   while (static_cast<int>(table.blocks.size()) < wanted) table.blocks.push_back(take_block());
+  // The pool hands out what was released, last block first: in ascending order they are read in long runs again.
+  std::sort(table.blocks.begin() + held, table.blocks.end());
   return true;
 }
 

@@ -1,5 +1,4 @@
-// The decoder-only language model of the Llama, Qwen2 and Qwen3 families. They are one stack; where they differ
-// (biases, QK norm, tying) ModelConfig says so.
+// A decoder-only language model: one stack for all families, whose layers each family builds (models/family.h).
 #pragma once
 
 #include <memory>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "layers/decoder_layer.h"
 #include "layers/linear.h"
 #include "layers/rotary.h"
 #include "layers/weight_set.h"
@@ -56,17 +56,14 @@ class CausalLm {
   Status allocate_scratch();
 
  private:
-  struct Layer {
-    std::span<const float> input_norm, post_attention_norm, q_norm, k_norm;
-    Linear qkv, o, gate, up, down;
-  };
   CausalLm(const ModelConfig& config, Backend& backend, const ModelOptions& options);
   // Describes the model's tensors, with memory for them.
   Status add_weights();
-  Result<Layer> add_layer(int64_t index);
-  // x += attention(norm(x)), for `rows` rows; `last` keeps only the rows whose logits are wanted.
-  void attend(const Layer& layer, int64_t index, const ModelBatch& batch, KvCache& cache,
+  // Of all of a step's rows: norm, q, k and v, attention.
+  void attend(const DecoderLayer& layer, int64_t index, const ModelBatch& batch, KvCache& cache,
               std::span<uint8_t> non_finite);
+  // y = norm(x), as a product's left side.
+  void normalize(const RmsNorm& norm, const float* x, int64_t rows, ProductInput& y);
   // Leaves in x (and in the attention's output) the batch's logits rows alone.
   int64_t keep_logits_rows(const ModelBatch& batch);
 
@@ -76,13 +73,14 @@ class CausalLm {
   RotaryEmbedding rotary_;
   WeightSet weights_;
   Linear embedding_;
-  std::vector<Layer> layers_;
-  std::span<const float> final_norm_;
+  std::vector<DecoderLayer> layers_;
+  RmsNorm final_norm_;
   Linear head_;  // the embedding where tied
 
   // A step's activations, [max_tokens, ...] floats: the residual stream, q|k|v, the attention's output, the rotation.
   Buffer x_, qkv_, attended_, cos_, sin_;
-  std::unique_ptr<ProductInput> normed_, attended_input_, gated_, head_input_;
+  std::unique_ptr<ProductInput> normed_, attended_input_, head_input_;
+  MlpScratch mlp_scratch_;
 };
 
 }  // namespace unspool

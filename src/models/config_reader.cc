@@ -82,6 +82,12 @@ Result<std::optional<bool>> ConfigReader::boolean(std::string_view key) const {
   return flag;
 }
 
+Status ConfigReader::flag(std::string_view key, bool& target) const {
+  UNSPOOL_ASSIGN(const std::optional<bool> value, boolean(key));
+  target = value.value_or(target);
+  return {};
+}
+
 Result<std::optional<std::string>> ConfigReader::string(std::string_view key) const {
   const std::optional<JsonValue> value = find(key);
   if (!value) return std::optional<std::string>();

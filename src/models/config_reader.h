@@ -31,6 +31,8 @@ class ConfigReader {
   // min <= value <= max, or min < value with `above_min`.
   Result<std::optional<double>> number(std::string_view key, double min, double max, bool above_min = false) const;
   Result<std::optional<bool>> boolean(std::string_view key) const;
+  // Keeps the target's value where the field is absent.
+  Status flag(std::string_view key, bool& target) const;
   Result<std::optional<std::string>> string(std::string_view key) const;
   // One id or a list of ids. -1 means none. An id of vocab_size or more can never come up: it is left out, with a
   // warning.

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string_view>
 
 #include "base/file.h"
 #include "models/config_reader.h"
+#include "models/family.h"
 
 namespace unspool {
 namespace {
@@ -20,36 +20,9 @@ constexpr int64_t kMaxHeads = 1024;
 constexpr int64_t kMaxHeadDim = 1024;
 constexpr int64_t kMaxPositions = int64_t{1} << 27;
 
-// What an architecture fixes and what its config may switch, as transformers' modeling and configuration files have it.
-struct Family {
-  std::string_view architecture;
-  bool always_qkv_bias = false;
-  bool reads_attention_bias = false;  // for q, k, v and o together
-  bool reads_mlp_bias = false;
-  bool qk_norm = false;
-  bool gates_sliding_window = false;             // use_sliding_window, max_window_layers
-  std::optional<int64_t> default_head_dim = {};  // none: hidden_size / num_attention_heads
-  std::optional<int64_t> default_sliding_window = {};
-};
-
-constexpr std::array kFamilies = {
-    Family{.architecture = "LlamaForCausalLM", .reads_attention_bias = true, .reads_mlp_bias = true},
-    Family{.architecture = "Qwen2ForCausalLM",
-           .always_qkv_bias = true,
-           .gates_sliding_window = true,
-           .default_sliding_window = 4096},
-    Family{.architecture = "Qwen3ForCausalLM",
-           .reads_attention_bias = true,
-           .qk_norm = true,
-           .gates_sliding_window = true,
-           .default_head_dim = 128,
-           .default_sliding_window = 4096},
-    Family{.architecture = "MistralForCausalLM", .default_sliding_window = 4096},
-};
-
 Result<Family> read_family(const ConfigReader& config) {
   std::string supported;
-  for (const Family& family : kFamilies) {
+  for (const Family& family : families()) {
     supported += fmt::format("{}{}", supported.empty() ? "" : ", ", family.architecture);
   }
   const std::optional<JsonValue> names = config.find("architectures");
@@ -59,9 +32,7 @@ Result<Family> read_family(const ConfigReader& config) {
   for (const JsonValue& element : names->elements()) {
     const std::optional<std::string_view> name = element.as_string();
     if (!name) return config.expected("architectures", "a list of names", *names);
-    for (const Family& family : kFamilies) {
-      if (family.architecture == *name) return family;
-    }
+    if (const Family* family = find_family(*name)) return *family;
     unsupported += fmt::format("{}{}", unsupported.empty() ? "" : ", ", *name);
   }
   return config.error(fmt::format("unsupported architecture {}; supported: {}",
@@ -114,51 +85,6 @@ Status read_sizes(const ConfigReader& config, const Family& family, ModelConfig&
   return {};
 }
 
-Status read_switches(const ConfigReader& config, const Family& family, ModelConfig& model) {
-  const auto flag = [&](std::string_view key, bool& target) -> Status {
-    UNSPOOL_ASSIGN(const std::optional<bool> value, config.boolean(key));
-    target = value.value_or(false);  // the default of every family here
-    return {};
-  };
-  UNSPOOL_TRY(flag("tie_word_embeddings", model.tie_word_embeddings));
-  if (family.reads_attention_bias) {
-    UNSPOOL_TRY(flag("attention_bias", model.o_bias));
-    model.qkv_bias = model.o_bias;
-  }
-  if (family.always_qkv_bias) model.qkv_bias = true;
-  if (family.reads_mlp_bias) UNSPOOL_TRY(flag("mlp_bias", model.mlp_bias));
-  model.qk_norm = family.qk_norm;
-  return {};
-}
-
-// Attention sees every earlier token. A window is let pass only where it changes nothing: on no layer, or as long as
-// the context.
-Status refuse_sliding_window(const ConfigReader& config, const Family& family, const ModelConfig& model) {
-  if (const std::optional<JsonValue> layer_types = config.find("layer_types")) {
-    if (!layer_types->is_array() || static_cast<int64_t>(layer_types->size()) != model.num_hidden_layers) {
-      return config.expected("layer_types", fmt::format("a list of {} names", model.num_hidden_layers), *layer_types);
-    }
-    for (const JsonValue& type : layer_types->elements()) {
-      if (type.as_string() != "full_attention") {
-        return config.error(fmt::format("layer_types: unsupported {}; supported: \"full_attention\"", type.dump()));
-      }
-    }
-    return {};
-  }
-  if (family.gates_sliding_window) {
-    UNSPOOL_ASSIGN(const std::optional<bool> used, config.boolean("use_sliding_window"));
-    UNSPOOL_ASSIGN(const std::optional<int64_t> first_layer, config.integer("max_window_layers", 0, kMaxLayers));
-    if (!used.value_or(false) || first_layer.value_or(28) >= model.num_hidden_layers) return {};
-  }
-  UNSPOOL_ASSIGN(std::optional<int64_t> window, config.integer("sliding_window", 1, kMaxPositions));
-  if (!config.has("sliding_window")) window = family.default_sliding_window;
-  if (window && *window < model.max_position_embeddings) {
-    return config.error(fmt::format("sliding_window: {} of {} positions: sliding windows are not supported", *window,
-                                    model.max_position_embeddings));
-  }
-  return {};
-}
-
 Status read_dtype(const ConfigReader& config, ModelConfig& model) {
   for (const std::string_view key : {"dtype", "torch_dtype"}) {  // the newer spelling first
     UNSPOOL_ASSIGN(const std::optional<std::string> name, config.string(key));
@@ -183,8 +109,9 @@ Result<ModelConfig> parse_model_config(const JsonValue& json, const JsonValue* o
   model.architecture = family.architecture;
   UNSPOOL_TRY(refuse_unsupported(config));
   UNSPOOL_TRY(read_sizes(config, family, model));
-  UNSPOOL_TRY(read_switches(config, family, model));
-  UNSPOOL_TRY(refuse_sliding_window(config, family, model));
+  model.layers.resize(static_cast<size_t>(model.num_hidden_layers));
+  UNSPOOL_TRY(config.flag("tie_word_embeddings", model.tie_word_embeddings));
+  UNSPOOL_TRY(family.read_switches(config, model));
   UNSPOOL_ASSIGN(model.rope, read_rope_config(config));
   UNSPOOL_TRY(read_dtype(config, model));
   UNSPOOL_ASSIGN(model.bos_token_id, config.token_id("bos_token_id", model.vocab_size));

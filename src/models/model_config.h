@@ -13,6 +13,11 @@
 
 namespace unspool {
 
+// What may differ from layer to layer.
+struct LayerConfig {
+  int rotation = 0;  // 0: rope, -1: none
+};
+
 struct ModelConfig {
   std::string architecture;  // "LlamaForCausalLM", as in config.json's architectures
   int64_t vocab_size = 0;
@@ -25,6 +30,7 @@ struct ModelConfig {
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   RopeConfig rope;
+  std::vector<LayerConfig> layers;  // [num_hidden_layers]
 
   // What the family or the file switches on.
   bool tie_word_embeddings = false;

@@ -6,6 +6,7 @@
 
 #include "protocol/prompt_tokens.h"
 #include "protocol/wire_values.h"
+#include "tokenizer/incremental_detokenizer.h"
 
 namespace unspool {
 namespace {

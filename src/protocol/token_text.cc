@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "protocol/python_text.h"
 
@@ -12,10 +13,8 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-std::string bytes_of(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
-  std::string bytes;
-  for (const int32_t id : ids) bytes += tokenizer.id_to_bytes(id);
-  return bytes;
+std::string text_of(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  return python::decode_utf8(tokenizer.decode(ids, false));
 }
 
 }  // namespace
@@ -28,7 +27,7 @@ TokenText::TokenText(std::shared_ptr<const Tokenizer> tokenizer, bool as_ids)
     : tokenizer_(std::move(tokenizer)), as_ids_(as_ids || tokenizer_ == nullptr) {}
 
 std::string TokenText::decoded(int32_t id, std::span<const int32_t> context) const {
-  std::string text = python::decode_utf8(tokenizer_->id_to_bytes(id));
+  std::string text = python::decode_utf8(tokenizer_->token_text(id));
   return text.ends_with(kReplacement) ? completed(id, context) : text;
 }
 
@@ -37,20 +36,22 @@ std::string TokenText::show(int32_t id, std::span<const int32_t> context) const 
 }
 
 std::string TokenText::show_alone(int32_t id) const {
-  return as_ids_ ? token_id_placeholder(id) : python::decode_utf8(tokenizer_->id_to_bytes(id));
+  return as_ids_ ? token_id_placeholder(id) : text_of(*tokenizer_, std::span(&id, 1));
 }
 
 // As the reference does it: the shortest context that makes the end whole; of the decoded text, the context's own
 // characters are taken off, but not those parts of it that showed nothing.
 std::string TokenText::completed(int32_t id, std::span<const int32_t> context) const {
+  std::vector<int32_t> ids;
   for (size_t count = 1; count <= std::min<size_t>(context.size(), 4); ++count) {
     const auto tail = context.last(count);
-    const std::string full =
-        python::decode_utf8(bytes_of(*tokenizer_, tail) + std::string(tokenizer_->id_to_bytes(id)));
+    ids.assign(tail.begin(), tail.end());
+    ids.push_back(id);
+    const std::string full = text_of(*tokenizer_, ids);
     if (full.ends_with(kReplacement)) continue;
     size_t clean = tail.size();
-    while (clean > 0 && python::decode_utf8(tokenizer_->id_to_bytes(tail[clean - 1])).ends_with(kReplacement)) --clean;
-    const std::string prefix = python::decode_utf8(bytes_of(*tokenizer_, tail.first(clean)));
+    while (clean > 0 && text_of(*tokenizer_, tail.subspan(clean - 1, 1)).ends_with(kReplacement)) --clean;
+    const std::string prefix = text_of(*tokenizer_, tail.first(clean));
     const auto [differs, _] = std::mismatch(full.begin(), full.end(), prefix.begin(), prefix.end());
     size_t common = differs - full.begin();
     // Not within a character.

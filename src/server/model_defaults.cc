@@ -1,68 +1,22 @@
 #include "server/model_defaults.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 
-#include "base/file.h"
 #include "models/generation_config.h"
 #include "server/chat_setup.h"
+#include "server/tokenizer_files.h"
 #include "server/version.h"
 
 namespace unspool {
 namespace {
-
-bool is_directory(const std::string& path) {
-  struct stat info{};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
 
 // FNV-1a: stable between builds, and nothing here needs more.
 uint64_t hash(std::string_view text) {
   uint64_t h = 0xcbf29ce484222325;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return h;
-}
-
-// The end-of-sequence token that tokenizer_config.json names, as text or as an object with `content`.
-Result<std::optional<int32_t>> tokenizer_eos(const std::string& directory, const Tokenizer& tokenizer) {
-  const std::string path = directory + "/tokenizer_config.json";
-  if (!file_exists(path)) return std::optional<int32_t>();
-  UNSPOOL_ASSIGN(const std::string text, read_file(path));
-  const auto document = JsonDocument::parse(text);
-  if (!document.ok()) return invalid_argument(fmt::format("{}: {}", path, document.error().message));
-  const JsonValue eos = document->root()["eos_token"];
-  const auto content = eos.is_string() ? eos.as_string() : eos["content"].as_string();
-  if (!content) return std::optional<int32_t>();
-  const int32_t id = tokenizer.piece_to_id(*content);
-  if (id < 0) return invalid_argument(fmt::format("{}: eos_token '{}' is not in the vocabulary", path, *content));
-  return std::optional<int32_t>(id);
-}
-
-struct LoadedTokenizer {
-  std::string directory;
-  std::shared_ptr<const Tokenizer> tokenizer;
-  std::optional<int32_t> eos;
-};
-
-Result<LoadedTokenizer> load_tokenizer(const ServeOptions& options) {
-  if (options.skip_tokenizer) return LoadedTokenizer();
-  const std::string& given = options.tokenizer.empty() ? options.model : options.tokenizer;
-  const bool directory = is_directory(given);
-  const std::string file = directory ? given + "/tokenizer.json" : given;
-  if (!file_exists(file)) {
-    return invalid_argument(
-        fmt::format("{} does not exist (--tokenizer names another one, --skip-tokenizer-init serves token "
-                    "ids alone)",
-                    file));
-  }
-  LoadedTokenizer out;
-  UNSPOOL_ASSIGN(out.tokenizer, Tokenizer::load(file));
-  const size_t slash = file.rfind('/');
-  out.directory = slash == std::string::npos ? "." : file.substr(0, slash);
-  UNSPOOL_ASSIGN(out.eos, tokenizer_eos(out.directory, *out.tokenizer));
-  return out;
 }
 
 std::string generation_config_directory(const ServeOptions& options) {

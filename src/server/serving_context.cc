@@ -165,7 +165,7 @@ void build_grammars(ServingContext& context) {
   protocol.enforce_in_reasoning = context.options.grammar.enable_in_reasoning;
   if (!protocol.tokenizer) return;
   if (!protocol.tokenizer->separator().empty()) {
-    protocol.no_structured_outputs = "Structured outputs need a tokenizer with a byte-level decoder.";
+    protocol.no_structured_outputs = "Structured outputs need a tokenizer with a decoder: tokenizer.json has none.";
     return;
   }
   const auto load = [&]() -> Result<std::unique_ptr<GrammarBackend>> {

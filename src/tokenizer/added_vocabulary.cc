@@ -1,5 +1,7 @@
 #include "tokenizer/added_vocabulary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +11,10 @@
 
 namespace unspool {
 namespace {
+
+// Of all tokens as they are sought: a normalizer may make them longer than they are in the file. Real ones have some
+// tens of kilobytes, and each byte is a node of a tree.
+constexpr size_t kMaxSoughtBytes = size_t{4} << 20;
 
 Result<AddedToken> load_token(const JsonValue& json, const Normalizer& normalizer) {
   constexpr std::string_view kPart = "added_tokens";
@@ -20,7 +26,7 @@ Result<AddedToken> load_token(const JsonValue& json, const Normalizer& normalize
   UNSPOOL_ASSIGN(token.normalized, bool_field(kPart, json, "normalized"));
   UNSPOOL_ASSIGN(token.special, bool_field(kPart, json, "special"));
   UNSPOOL_TRY(id_field(kPart, json, "id"));
-  token.piece = token.normalized ? normalizer.apply(token.content) : token.content;
+  token.piece = token.normalized ? normalizer.apply(token.content).text : token.content;
   return token;
 }
 
@@ -49,14 +55,19 @@ size_t spaces_end(std::string_view text, size_t begin) {
 
 }  // namespace
 
-Result<AddedVocabulary> AddedVocabulary::load(const JsonValue& json, const Vocabulary& model,
+Result<AddedVocabulary> AddedVocabulary::load(const JsonValue& json, const TokenModel& model,
                                               const Normalizer& normalizer) {
   AddedVocabulary added;
   if (json.is_null()) return added;
   if (!json.is_array()) return expected_error("added_tokens", "an array", json);
   std::vector<AddedToken> tokens;
+  size_t sought_bytes = 0;
   for (const JsonValue& element : json.elements()) {
     UNSPOOL_ASSIGN(AddedToken token, load_token(element, normalizer));
+    sought_bytes += token.piece.size();
+    if (sought_bytes > kMaxSoughtBytes) {
+      return tokenizer_error("added_tokens", fmt::format("expected at most {} bytes in all", kMaxSoughtBytes));
+    }
     if (!token.content.empty()) tokens.push_back(std::move(token));
   }
   added.add(tokens, model);
@@ -64,12 +75,12 @@ Result<AddedVocabulary> AddedVocabulary::load(const JsonValue& json, const Vocab
   return added;
 }
 
-void AddedVocabulary::add(const std::vector<AddedToken>& tokens, const Vocabulary& model) {
+void AddedVocabulary::add(const std::vector<AddedToken>& tokens, const TokenModel& model) {
   auto next = static_cast<int32_t>(model.size());
   for (const AddedToken& token : tokens) {
     if (token.special) special_contents_.insert(token.content);
     int32_t id = find(token.content);
-    if (id < 0) id = model.find(token.content);
+    if (id < 0) id = model.vocabulary().find(token.content);
     if (id < 0) id = next;
     next = std::max(next, id + 1);
     ids_.insert_or_assign(token.content, id);

@@ -13,8 +13,8 @@
 #include "base/result.h"
 #include "json/json.h"
 #include "tokenizer/normalizer.h"
+#include "tokenizer/token_model.h"
 #include "tokenizer/token_trie.h"
-#include "tokenizer/vocabulary.h"
 
 namespace unspool {
 
@@ -39,7 +39,7 @@ class AddedVocabulary {
 
   // Reads the list `json`. A token has the id that `model` gives its content, else the next free one: what the file
   // says is not asked, as in PyPI's `tokenizers`. Errors: kInvalidArgument naming a malformed entry.
-  static Result<AddedVocabulary> load(const JsonValue& json, const Vocabulary& model, const Normalizer& normalizer);
+  static Result<AddedVocabulary> load(const JsonValue& json, const TokenModel& model, const Normalizer& normalizer);
 
   // The parts of raw text by the tokens that are not normalized, and of normalized text by the others.
   std::vector<Part> split_raw(std::string_view text) const { return split(text, raw_); }
@@ -50,7 +50,7 @@ class AddedVocabulary {
   bool is_special(std::string_view content) const { return special_contents_.contains(std::string(content)); }
 
  private:
-  void add(const std::vector<AddedToken>& tokens, const Vocabulary& model);
+  void add(const std::vector<AddedToken>& tokens, const TokenModel& model);
   void index(const std::vector<AddedToken>& tokens);
   std::vector<Part> split(std::string_view text, const TokenTrie& trie) const;
 

@@ -40,8 +40,6 @@ Status refuse_unsupported(const JsonValue& json) {
   if (json["dropout"].as_double().value_or(0.0) != 0.0) {
     return tokenizer_error("model BPE", "dropout is not supported: the same text must give the same ids");
   }
-  UNSPOOL_ASSIGN(const bool byte_fallback, bool_field("model BPE", json, "byte_fallback", false));
-  if (byte_fallback) return tokenizer_error("model BPE", "byte_fallback is not supported");
   for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (!json[name].as_string().value_or("").empty()) {
       return tokenizer_error("model BPE", fmt::format("{} is not supported", name));
@@ -52,21 +50,16 @@ Status refuse_unsupported(const JsonValue& json) {
 
 }  // namespace
 
-Result<BpeModel> BpeModel::load(const JsonValue& json) {
-  if (!json.is_object()) return expected_error("model", "an object", json);
-  // Files older than the field hold BPE by their vocabulary and merges.
-  const bool untyped = json["type"].is_null() && json["vocab"].is_object() && !json["merges"].is_null();
-  if (!untyped) {
-    UNSPOOL_ASSIGN(const std::string type, type_field("model", json));
-    if (type != "BPE") return tokenizer_error("model", fmt::format("type {} is not supported (BPE is)", type));
-  }
-  UNSPOOL_TRY(refuse_unsupported(json));
+Result<BpeModel> BpeModel::load(const JsonValue& json, const JsonValue& options) {
+  UNSPOOL_TRY(refuse_unsupported(options));
   BpeModel model;
   UNSPOOL_TRY(model.load_vocabulary(json["vocab"]));
   UNSPOOL_TRY(model.load_merges(json["merges"]));
-  UNSPOOL_ASSIGN(model.fuse_unknown_, bool_field("model BPE", json, "fuse_unk", false));
-  UNSPOOL_ASSIGN(model.ignore_merges_, bool_field("model BPE", json, "ignore_merges", false));
-  if (const auto unknown = json["unk_token"].as_string()) model.unknown_id_ = model.vocabulary_.find(*unknown);
+  UNSPOOL_ASSIGN(model.byte_fallback_, bool_field("model BPE", options, "byte_fallback", false));
+  if (model.byte_fallback_) model.byte_tokens_ = ByteTokens(model.vocabulary_);
+  UNSPOOL_ASSIGN(model.fuse_unknown_, bool_field("model BPE", options, "fuse_unk", false));
+  UNSPOOL_ASSIGN(model.ignore_merges_, bool_field("model BPE", options, "ignore_merges", false));
+  if (const auto unknown = options["unk_token"].as_string()) model.unknown_id_ = model.vocabulary_.find(*unknown);
   model.index_characters();
   return model;
 }

@@ -7,6 +7,16 @@
 
 namespace unspool {
 
+class BpeModel::Scratch final : public TokenModel::Scratch {
+ public:
+  std::vector<Symbol> symbols;
+  std::vector<Candidate> queue;  // a heap, the first merge on top
+};
+
+std::unique_ptr<TokenModel::Scratch> BpeModel::make_scratch() const {
+  return std::make_unique<Scratch>();
+}
+
 int32_t BpeModel::character_id(std::string_view piece, size_t at, size_t& size_bytes) const {
   const unicode::Decoded character = unicode::decode(piece, at);
   size_bytes = character.size_bytes;
@@ -14,29 +24,33 @@ int32_t BpeModel::character_id(std::string_view piece, size_t at, size_t& size_b
   return vocabulary_.find(piece.substr(at, size_bytes));
 }
 
+// An unknown token waits for the next known character: byte tokens that come between go before it, as in PyPI's
+// `tokenizers`.
 void BpeModel::split_into_symbols(std::string_view piece, Scratch& scratch) const {
-  auto& symbols = scratch.symbols_;
+  auto& symbols = scratch.symbols;
   symbols.clear();
-  bool after_unknown = false;
-  for (size_t at = 0, size_bytes = 0; at < piece.size(); at += size_bytes) {
-    int32_t id = character_id(piece, at, size_bytes);
-    const bool unknown = id < 0;
-    if (unknown) {
-      if (unknown_id_ < 0 || (after_unknown && fuse_unknown_)) continue;
-      id = unknown_id_;
-    }
-    after_unknown = unknown;
+  const auto add = [&](int32_t id) {
     const auto index = static_cast<int32_t>(symbols.size());
     symbols.push_back({id, index - 1, index + 1});
+  };
+  bool unknown_waits = false;
+  for (size_t at = 0, size_bytes = 0; at < piece.size(); at += size_bytes) {
+    const int32_t id = character_id(piece, at, size_bytes);
+    if (id < 0 && byte_fallback_ && byte_tokens_.spell(piece.substr(at, size_bytes), add)) continue;
+    if (id < 0 && unknown_id_ < 0) continue;
+    if (unknown_waits && (id >= 0 || !fuse_unknown_)) add(unknown_id_);
+    unknown_waits = id < 0;
+    if (id >= 0) add(id);
   }
+  if (unknown_waits) add(unknown_id_);
   if (!symbols.empty()) symbols.back().next = -1;
 }
 
 // Joins the pair of the lowest rank, the leftmost of equals, until no pair merges. Symbols form a linked list in which
 // the left symbol of a pair takes the joined token and the right one drops out (id -1), so each step takes log n.
 void BpeModel::merge_symbols(Scratch& scratch) const {
-  auto& symbols = scratch.symbols_;
-  auto& queue = scratch.queue_;
+  auto& symbols = scratch.symbols;
+  auto& queue = scratch.queue;
   const auto note = [&](int32_t position) {
     const Symbol& left = symbols[static_cast<size_t>(position)];
     const Merge* merge = merges_.find(left.id, symbols[static_cast<size_t>(left.next)].id);
@@ -65,16 +79,17 @@ void BpeModel::merge_symbols(Scratch& scratch) const {
   }
 }
 
-void BpeModel::encode(std::string_view piece, Scratch& scratch, std::vector<int32_t>& ids) const {
+void BpeModel::encode(std::string_view piece, TokenModel::Scratch& scratch, std::vector<int32_t>& ids) const {
   if (ignore_merges_) {
     if (const int32_t id = vocabulary_.find(piece); id >= 0) {
       ids.push_back(id);
       return;
     }
   }
-  split_into_symbols(piece, scratch);
-  merge_symbols(scratch);
-  for (const Symbol& symbol : scratch.symbols_) {
+  auto& own = static_cast<Scratch&>(scratch);
+  split_into_symbols(piece, own);
+  merge_symbols(own);
+  for (const Symbol& symbol : own.symbols) {
     if (symbol.id >= 0) ids.push_back(symbol.id);
   }
 }

@@ -3,33 +3,33 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "json/json.h"
+#include "tokenizer/byte_fallback.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/merge_table.h"
+#include "tokenizer/token_model.h"
 #include "tokenizer/vocabulary.h"
 
 namespace unspool {
 
-class BpeModel {
+class BpeModel final : public TokenModel {
  public:
-  // Working memory of encode, kept from piece to piece by its caller.
-  class Scratch;
+  // Vocabulary and merges of `json`, the rest of `options`. Errors: kInvalidArgument naming what is not supported
+  // (dropout, a subword prefix or suffix) or malformed (a merge of tokens that are not in the vocabulary).
+  static Result<BpeModel> load(const JsonValue& json, const JsonValue& options);
 
-  // Errors: kInvalidArgument naming what is not supported (a type other than BPE, dropout, byte_fallback, a subword
-  // prefix or suffix) or malformed (a merge of tokens that are not in the vocabulary).
-  static Result<BpeModel> load(const JsonValue& json);
-
-  // Appends the ids of `piece` (valid UTF-8). n log n in its length. Characters that are not in the vocabulary become
-  // the unknown token, or nothing where there is none.
-  void encode(std::string_view piece, Scratch& scratch, std::vector<int32_t>& ids) const;
-
-  const Vocabulary& vocabulary() const { return vocabulary_; }
+  std::unique_ptr<TokenModel::Scratch> make_scratch() const override;
+  // n log n in the length of the piece.
+  void encode(std::string_view piece, TokenModel::Scratch& scratch, std::vector<int32_t>& ids) const override;
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
 
  private:
+  class Scratch;
   struct Symbol {
     int32_t id;
     int32_t previous;  // indices of neighbours, -1 at the ends
@@ -57,14 +57,10 @@ class BpeModel {
   std::array<int32_t, kByteLevelEnd>
       character_ids_{};  // of the byte-level alphabet and its neighbours, -1 where absent
   int32_t unknown_id_ = -1;
+  bool byte_fallback_ = false;  // an unknown character is its byte tokens, where the vocabulary has them
+  ByteTokens byte_tokens_;
   bool fuse_unknown_ = false;   // a run of unknown characters is one unknown token
   bool ignore_merges_ = false;  // a piece that is in the vocabulary is that token, whatever the merges say
-};
-
-class BpeModel::Scratch {
-  friend class BpeModel;
-  std::vector<Symbol> symbols_;
-  std::vector<Candidate> queue_;  // a heap, the first merge on top
 };
 
 }  // namespace unspool

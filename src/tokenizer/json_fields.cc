@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "unicode/utf8.h"
+
 namespace unspool {
 
 Error tokenizer_error(std::string_view part, std::string_view what) {
@@ -31,6 +33,23 @@ Result<std::string> string_field(std::string_view part, const JsonValue& object,
   const std::optional<std::string_view> text = value.as_string();
   if (!text) return expected_error(fmt::format("{}.{}", part, name), "a string", value);
   return std::string(*text);
+}
+
+Result<std::string> inserted_field(std::string_view part, const JsonValue& object, std::string_view name) {
+  constexpr size_t kMaxBytes = 1024;
+  UNSPOOL_ASSIGN(std::string text, string_field(part, object, name));
+  if (text.size() <= kMaxBytes) return text;
+  return tokenizer_error(fmt::format("{}.{}", part, name),
+                         fmt::format("expected at most {} bytes, got {}", kMaxBytes, text.size()));
+}
+
+Result<char32_t> character_field(std::string_view part, const JsonValue& object, std::string_view name) {
+  const JsonValue value = object[name];
+  const std::string_view text = value.as_string().value_or("");
+  if (text.empty() || unicode::decode(text, 0).size_bytes != text.size()) {
+    return expected_error(fmt::format("{}.{}", part, name), "one character", value);
+  }
+  return unicode::decode(text, 0).code_point;
 }
 
 Result<int32_t> id_field(std::string_view part, const JsonValue& object, std::string_view name) {

@@ -18,10 +18,11 @@ class SplitText {
   struct Piece {
     size_t begin;
     size_t end;
+    bool begins_original = false;  // nothing of the text that was asked for lies before it
   };
 
   // One piece, the whole of `text` (none where it is empty), which must outlive this.
-  explicit SplitText(std::string_view text);
+  SplitText(std::string_view text, bool begins_original);
   SplitText(const SplitText&) = delete;
   SplitText& operator=(const SplitText&) = delete;
 
@@ -39,8 +40,7 @@ class SplitText {
 // Immutable; apply may be called from several threads at once.
 class PreTokenizer {
  public:
-  // Nullptr for null. Errors: kInvalidArgument naming a type other than Sequence, Split, Digits and ByteLevel, or a
-  // field of the wrong kind.
+  // Nullptr for null. Errors: kInvalidArgument naming a type that is not supported, or a field of the wrong kind.
   static Result<std::unique_ptr<const PreTokenizer>> load(const JsonValue& json);
   virtual ~PreTokenizer() = default;
   virtual void apply(SplitText& text) const = 0;

@@ -30,19 +30,19 @@ std::vector<Span> join(Iterator begin, Iterator end, Joins joins) {
 
 }  // namespace
 
-Result<SplitBehavior> parse_split_behavior(std::string_view name) {
+Result<SplitBehavior> parse_split_behavior(std::string_view part, std::string_view name) {
   if (name == "Removed") return SplitBehavior::kRemoved;
   if (name == "Isolated") return SplitBehavior::kIsolated;
   if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
   if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
   if (name == "Contiguous") return SplitBehavior::kContiguous;
-  return tokenizer_error("pre_tokenizer Split.behavior",
+  return tokenizer_error(fmt::format("{}.behavior", part),
                          fmt::format("expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous, "
                                      "got {}",
                                      name));
 }
 
-void append_pieces(const std::vector<Span>& spans, SplitBehavior behavior, bool invert, size_t offset,
+void append_pieces(const std::vector<Span>& spans, SplitBehavior behavior, bool invert, const SplitText::Piece& piece,
                    std::vector<SplitText::Piece>& pieces) {
   std::vector<Span> kept = spans;
   if (invert) {
@@ -67,7 +67,8 @@ void append_pieces(const std::vector<Span>& spans, SplitBehavior behavior, bool 
       break;
   }
   for (const Span& span : kept) {
-    if (span.begin != span.end) pieces.push_back({offset + span.begin, offset + span.end});
+    if (span.begin == span.end) continue;
+    pieces.push_back({piece.begin + span.begin, piece.begin + span.end, piece.begins_original && span.begin == 0});
   }
 }
 

@@ -19,10 +19,11 @@ enum class SplitBehavior {
   kContiguous,          // the - final -- countdown
 };
 
-Result<SplitBehavior> parse_split_behavior(std::string_view name);
+// Errors: kInvalidArgument naming `part`, whose field it is.
+Result<SplitBehavior> parse_split_behavior(std::string_view part, std::string_view name);
 
-// The pieces that `spans` make, moved by `offset`; empty ones are left out. `invert` swaps matched and unmatched.
-void append_pieces(const std::vector<unicode::Span>& spans, SplitBehavior behavior, bool invert, size_t offset,
-                   std::vector<SplitText::Piece>& pieces);
+// The pieces that `spans` of `piece` make; empty ones are left out. `invert` swaps matched and unmatched.
+void append_pieces(const std::vector<unicode::Span>& spans, SplitBehavior behavior, bool invert,
+                   const SplitText::Piece& piece, std::vector<SplitText::Piece>& pieces);
 
 }  // namespace unspool

@@ -1,4 +1,4 @@
-// Text to token ids and back, from a Hugging Face tokenizer.json (byte-level BPE).
+// Text to token ids and back, from a Hugging Face tokenizer.json.
 #pragma once
 
 #include <cstdint>
@@ -33,35 +33,19 @@ class Tokenizer {
   // empty for an unknown id.
   virtual std::string_view id_to_piece(int32_t id) const = 0;
   virtual int32_t piece_to_id(std::string_view piece) const = 0;  // -1 where absent
-  // The bytes a token stands for: byte-level decoded where all its characters are of that alphabet (an added token's
-  // too), else the piece as it is. May be part of a character. Empty for an unknown id.
+  // The bytes a token stands for where it follows others: of a byte-level token or <0x0A> the raw ones, of "▁word"
+  // those of " word", else what the decoder makes of the piece. May be part of a character. Empty for an unknown id.
   virtual std::string_view id_to_bytes(int32_t id) const = 0;
+  // How a token is shown by itself: as decode gives it, with the spaces that its piece begins with. U+FFFD stands for
+  // bytes that are no character.
+  virtual std::string token_text(int32_t id) const { return decode(std::span(&id, 1), false); }
+  // Whether decode gives the bytes of the tokens, one after the other, with the separator between. Otherwise what a
+  // token becomes depends on its neighbours: the first may lose a space, and bytes that make no character spoil others.
+  virtual bool joins_bytes() const { return true; }
   virtual bool is_special(int32_t id) const = 0;
   // What stands between the bytes of two tokens in decoded text: nothing, or a space where the file has no decoder.
   virtual std::string_view separator() const { return {}; }
   virtual int32_t max_piece_chars() const = 0;  // characters of the longest piece, for the bound on prompt length
-};
-
-// Detokenizes a stream of ids without ever emitting part of a character: what push gives, put together, is what decode
-// gives for all its ids at once, less a character left incomplete at the end.
-class IncrementalDetokenizer {
- public:
-  // `prompt_ids` prime the stream: their text is not emitted, but a character that they leave incomplete is completed
-  // by the ids that follow. `spaces_between_special_tokens` changes nothing: the reference asks its decoder for the
-  // text, and the decoders supported here put nothing around special tokens whatever the flag.
-  IncrementalDetokenizer(std::shared_ptr<const Tokenizer> tokenizer, std::span<const int32_t> prompt_ids,
-                         bool skip_special_tokens, bool spaces_between_special_tokens);
-  // Text completed by `id`: "" while a character is incomplete, for an unknown id, and for a special token that is
-  // skipped. Bytes that can never become valid UTF-8 become U+FFFD.
-  std::string push(int32_t id);
-
- private:
-  bool emits(int32_t id) const;
-
-  std::shared_ptr<const Tokenizer> tokenizer_;
-  bool skip_special_tokens_;
-  bool has_text_before_ = false;  // so that a separator is due
-  std::string pending_;           // an incomplete character's bytes, at most 3
 };
 
 }  // namespace unspool

@@ -18,10 +18,10 @@ namespace {
 struct Character {
   char32_t code_point = 0;
   size_t end = 0;
-  uint8_t properties = 0;
+  uint16_t properties = 0;
   bool exists = false;
 
-  bool is(uint8_t wanted) const { return (properties & wanted) != 0; }
+  bool is(uint16_t wanted) const { return (properties & wanted) != 0; }
   bool is_newline() const { return code_point == '\n' || code_point == '\r'; }
   // [^\s\p{L}\p{N}]
   bool is_other() const { return exists && !is(kSpace | kLetter | kNumber); }

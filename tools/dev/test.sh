@@ -153,6 +153,8 @@ tokenizer_parity() {
   local cli files=(tests/data/tokenizers/*/tokenizer.json)
   cli=$(find build/release -name tokenizer_cli -type f -perm -u+x | head -1)
   .venv/bin/python tools/tokenizer_parity.py --binary "$cli" "${files[@]}" "$MODEL/tokenizer.json"
+  .venv/bin/python tools/tokenizer_parts.py build/tokenizer_parts
+  .venv/bin/python tools/tokenizer_parity.py --binary "$cli" --count 1000 build/tokenizer_parts/*.json
 }
 
 # Whole conversations against transformers, then random templates against jinja2.

@@ -93,6 +93,12 @@ struct Part {
   int64_t item, first, end;
 };
 
+// Where the i-th of `count` tasks lies, if `takers` who take turns are each to go through neighbours.
+int64_t by_turns(int64_t i, int64_t count, int64_t takers) {
+  const int64_t taker = i % takers;
+  return taker * (count / takers) + std::min(taker, count % takers) + i / takers;
+}
+
 }  // namespace
 
 struct CpuBackend::AttentionCall {
@@ -106,7 +112,12 @@ struct CpuBackend::AttentionCall {
 
 void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
   const KvCacheShape& shape = cache.shape();
-  const int64_t dim = shape.head_dim, half = dim / 2, heads = args.heads, kv_heads = shape.kv_heads;
+  const int64_t dim = shape.head_dim, half = args.rotary_dim / 2, heads = args.heads, kv_heads = shape.kv_heads;
+  UNSPOOL_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= dim, "{} of {} features rotated", args.rotary_dim, dim);
+  const auto prepare = [&](float* x, const float* norm, int64_t row) {
+    if (norm != nullptr) kernels_.rms_norm(x, norm, args.norm_eps, dim, x);
+    if (args.cos != nullptr) kernels_.rotate(x, args.cos + row * half, args.sin + row * half, half);
+  };
   const int64_t stride = (heads + 2 * kv_heads) * dim;
   int64_t rows = 0;
   for (const auto& s : args.sequences) rows += s.tokens;
@@ -122,15 +133,10 @@ void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
     float* q = args.qkv + row * stride;
     float* k = q + heads * dim;
     const float* v = k + kv_heads * dim;
-    const float *cos = args.cos + row * half, *sin = args.sin + row * half;
-    for (int64_t h = 0; h < heads; ++h) {
-      if (args.q_norm != nullptr) kernels_.rms_norm(q + h * dim, args.q_norm, args.norm_eps, dim, q + h * dim);
-      kernels_.rotate(q + h * dim, cos, sin, half);
-    }
+    for (int64_t h = 0; h < heads; ++h) prepare(q + h * dim, args.q_norm, row);
     const int32_t block = sequence.block_table[static_cast<size_t>(position / shape.block_size)];
     for (int64_t h = 0; h < kv_heads; ++h) {
-      if (args.k_norm != nullptr) kernels_.rms_norm(k + h * dim, args.k_norm, args.norm_eps, dim, k + h * dim);
-      kernels_.rotate(k + h * dim, cos, sin, half);
+      prepare(k + h * dim, args.k_norm, row);
       if (!cache.store(kernels_, cache.head(block, args.layer, h), position % shape.block_size, k + h * dim,
                        v + h * dim))
         bad[static_cast<size_t>(row)] = 1;
@@ -229,7 +235,7 @@ void CpuBackend::attention_by_parts(const AttentionCall& call, int64_t items) {
     const Run& run = call.split.runs[static_cast<size_t>(index / kv_heads)];
     const int64_t keys =
         call.args.sequences[static_cast<size_t>(run.sequence)].first_position + run.first_token + run.tokens;
-    const int64_t blocks = (keys + kKeyBlock - 1) / kKeyBlock, length = (blocks + pieces - 1) / pieces;
+    const int64_t blocks = (keys + kKeyBlock - 1) / kKeyBlock, length = std::max<int64_t>(1, blocks / pieces);
     const int64_t rows = int64_t{run.tokens} * call.args.heads / kv_heads;
     const int64_t stride = 2 * round_up_to_panel(rows) + rows * round_up_to_panel(call.storage.shape().head_dim);
     whole[static_cast<size_t>(index)] = {.floats = nullptr, .stride = stride, .first = 0, .end = blocks};
@@ -243,10 +249,12 @@ void CpuBackend::attention_by_parts(const AttentionCall& call, int64_t items) {
     of.floats = next;
     next += of.end * of.stride;
   }
-  pool_.parallel_for(static_cast<int64_t>(parts.size()), [&](int64_t i, int thread) {
-    const Part& part = parts[static_cast<size_t>(i)];
+  const auto count = static_cast<int64_t>(parts.size());
+  pool_.parallel_for(count, [&](int64_t i, int thread) {
+    const Part& part = parts[static_cast<size_t>(by_turns(i, count, pool_.size()))];
     const AttentionParts& of = whole[static_cast<size_t>(part.item)];
-    kernels_.attention_parts(attention_item(call, part.item, thread, part.first * kKeyBlock, part.end * kKeyBlock),
+    const int64_t end = part.end + 1;  // with the block after the part, which most often comes next
+    kernels_.attention_parts(attention_item(call, part.item, thread, part.first * kKeyBlock, end * kKeyBlock),
                              {.floats = of.floats, .stride = of.stride, .first = part.first, .end = part.end});
   });
   // A few hundred products each: not worth waking anyone for.

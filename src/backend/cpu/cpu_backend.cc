@@ -15,9 +15,9 @@ namespace {
 // Rows of a product's tile: 16 register tiles of 6, whose 96 x 64 results (24 KB) and inputs stay in the core's own
 // cache.
 constexpr int64_t kTileRows = 96;
-// Panels of a tile. Four fill the widest register tile; where that leaves the threads less than eight tiles each, two,
-// so that an odd tile at the end costs less (the narrower register tile still has 12 chains to hide the latency of
-// one).
+// Panels of a tile. Four fill the widest register tile. Where that leaves the threads less than eight tiles each, what
+// does not make one more for all of them is in tiles of two, so that none waits long for the last (the narrower
+// register tile still has 12 chains to hide the latency of one).
 constexpr int64_t kTilePanels = 4, kNarrowTilePanels = 2, kMinTilesAThread = 8;
 constexpr int64_t kTileStride = kTilePanels * kPanel;
 // Panels of a run for a few rows, at most: long enough to read at memory's speed, short enough to share out the head
@@ -129,21 +129,35 @@ Result<std::unique_ptr<KvCache>> CpuBackend::make_kv_cache(const KvCacheShape& s
   return std::unique_ptr<KvCache>(std::move(storage));
 }
 
-// f(tile) for tiles that cover rows x panels. A task is a run of panels for the rows of a tile, `width` panels at a
-// time, and then done(first row, rows, run). The rows of one run follow each other, so that its weights are read from
-// memory once.
+// A matrix's panels, cut into what a thread takes at once: the first of them in long runs, the others in short ones.
+struct CpuBackend::Runs {
+  int64_t panels;
+  int64_t length;
+  int64_t in_long = panels;  // a multiple of length, if not all
+  int64_t short_length = length;
+
+  int64_t long_count() const { return (in_long + length - 1) / length; }
+  int64_t count() const { return long_count() + (panels - in_long + short_length - 1) / short_length; }
+  int64_t first(int64_t run) const {
+    return std::min(panels, run < long_count() ? run * length : in_long + (run - long_count()) * short_length);
+  }
+};
+
+// f(tile) for tiles that cover rows x panels. A task is a run of panels for the rows of a tile, kTilePanels at a time,
+// and then done(first row, rows, run). The rows of one run follow each other, so that its weights are read from memory
+// once.
 template <class F, class Done>
-void CpuBackend::for_runs(int64_t rows, int64_t panels, int64_t run, int64_t width, F&& f, Done&& done) {
-  const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows, runs = (panels + run - 1) / run;
-  pool_.parallel_for(runs * row_tiles, [&](int64_t i, int) {
+void CpuBackend::for_runs(int64_t rows, const Runs& runs, F&& f, Done&& done) {
+  const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows, count = runs.count();
+  pool_.parallel_for(count * row_tiles, [&](int64_t i, int) {
     const int64_t index = i / row_tiles, row = i % row_tiles * kTileRows, tile_rows = std::min(kTileRows, rows - row);
-    const int64_t end = std::min(panels, (index + 1) * run);
+    const int64_t end = runs.first(index + 1);
     // Threads that are all as fast take tasks by turns: this one comes to that run next, if it is another.
     const int64_t next = (i + pool_.size()) / row_tiles;
-    const int64_t next_run = next == index || next >= runs ? -1 : next * run;
-    for (int64_t panel = index * run; panel < end; panel += width) {
-      const int64_t after = panel + width;
-      f(Tile{row, tile_rows, panel, std::min(width, end - panel), after < end ? after : next_run});
+    const int64_t next_run = next == index || next >= count ? -1 : runs.first(next);
+    for (int64_t panel = runs.first(index); panel < end; panel += kTilePanels) {
+      const int64_t after = panel + kTilePanels;
+      f(Tile{row, tile_rows, panel, std::min(kTilePanels, end - panel), after < end ? after : next_run});
     }
     done(row, tile_rows, index);
   });
@@ -153,12 +167,15 @@ void CpuBackend::for_runs(int64_t rows, int64_t panels, int64_t run, int64_t wid
 // front to back.
 template <class F>
 void CpuBackend::for_tiles(int64_t rows, int64_t panels, F&& f) {
-  const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows;
-  const bool few = rows <= kernels_.max_rows;
-  const bool wide = few || row_tiles * (panels / kTilePanels) >= kMinTilesAThread * pool_.size();
-  const int64_t width = wide ? kTilePanels : kNarrowTilePanels;
-  const int64_t run = few ? std::min(kLongestRun, (panels + pool_.size() - 1) / pool_.size()) : width;
-  for_runs(rows, panels, run, width, f, [](int64_t, int64_t, int64_t) {});
+  const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows, threads = pool_.size();
+  Runs runs{.panels = panels, .length = kTilePanels};
+  if (rows <= kernels_.max_rows) {
+    runs.length = std::min(kLongestRun, (panels + threads - 1) / threads);
+  } else if (row_tiles * (panels / kTilePanels) < kMinTilesAThread * threads) {
+    runs.in_long = panels / (threads * kTilePanels) * (threads * kTilePanels);
+    runs.short_length = kNarrowTilePanels;
+  }
+  for_runs(rows, runs, f, [](int64_t, int64_t, int64_t) {});
 }
 
 void CpuBackend::embed(const Matrix& table, std::span<const int32_t> ids, float* y) {
@@ -254,7 +271,7 @@ void CpuBackend::logits(const ProductInput& x, const Matrix& w, const float* bia
   check_product(input, matrix);
   const int64_t columns = matrix.rows(), row_blocks = vocab_blocks(columns);
   for_runs(
-      input.rows(), matrix.panels(), kVocabBlock / kPanel, kTilePanels,
+      input.rows(), Runs{.panels = matrix.panels(), .length = kVocabBlock / kPanel},
       [&](const Tile& tile) { linear_tile(input, matrix, tile, {bias, false, y, columns}); },
       [&](int64_t first_row, int64_t rows, int64_t block) {
         const int64_t first = block * kVocabBlock, n = std::min<int64_t>(kVocabBlock, columns - first);

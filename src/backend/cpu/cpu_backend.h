@@ -48,11 +48,12 @@ class CpuBackend final : public Backend {
  private:
   struct Tile;
   struct Output;
+  struct Runs;
   CpuBackend(ThreadPool& pool, const KernelTable& kernels);
   template <class F>
   void for_rows(int64_t rows, F&& f);
   template <class F, class Done>
-  void for_runs(int64_t rows, int64_t panels, int64_t run, int64_t width, F&& f, Done&& done);
+  void for_runs(int64_t rows, const Runs& runs, F&& f, Done&& done);
   template <class F>
   void for_tiles(int64_t rows, int64_t panels, F&& f);
   void tile_product(const PackedInput& x, const PackedMatrix& w, const Tile& tile, float* out, float* low,

@@ -36,6 +36,9 @@ struct ProductArgs {
   // As many bytes of weights as these, which are wanted next and may be in memory; or null. Where there are more rows
   // than a register tile has, they are prefetched beside the products.
   const void* ahead;
+  // Of attention: how far behind b[i], in entries, stands what is read after it; it is prefetched line by line beside
+  // b[i], whose memory's own prefetchers see runs too short to be of use.
+  int64_t next_offset;
   int panels;
   float* c;
   int64_t c_stride;  // in floats

@@ -1,5 +1,6 @@
 #include "backend/cpu/kv_storage.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -16,12 +17,20 @@ int64_t KvCacheShape::block_bytes() const {
 }
 
 namespace cpu {
+namespace {
+
+// Of a group. Keys and values are read at the memory's full speed in runs of 64 KB and more (32 GB/s where single
+// blocks of 4 KB, in any order, give 22): 256 tokens at a head dimension of 64 in bf16.
+constexpr int64_t kGroupTokens = 256;
+
+}  // namespace
 
 KvStorage::KvStorage(const KvCacheShape& shape) : KvCache(shape), stored_(stored_as(shape.dtype)) {
   padded_dim_ = round_up_to_panel(shape.head_dim);
   k_bytes_ = shape.block_size * shape.head_dim * dtype_size(shape.dtype);
-  v_bytes_ = shape.block_size * padded_dim_ * dtype_size(shape.dtype);
-  block_bytes_ = shape.block_bytes();
+  head_bytes_ = k_bytes_ + shape.block_size * padded_dim_ * dtype_size(shape.dtype);
+  group_blocks_ = std::max<int64_t>(1, kGroupTokens / shape.block_size);
+  group_bytes_ = group_blocks_ * shape.block_bytes();
 }
 
 Result<std::unique_ptr<KvStorage>> KvStorage::create(const KvCacheShape& shape) {
@@ -34,18 +43,22 @@ Result<std::unique_ptr<KvStorage>> KvStorage::create(const KvCacheShape& shape) 
 }
 
 Status KvStorage::restore() {
-  UNSPOOL_ASSIGN(buffer_, Buffer::allocate(static_cast<size_t>(shape_.blocks * block_bytes_)));
+  const int64_t groups = (shape_.blocks + group_blocks_ - 1) / group_blocks_;
+  UNSPOOL_ASSIGN(buffer_, Buffer::allocate(static_cast<size_t>(groups * group_bytes_)));
   return {};
 }
 
 void KvStorage::zero_blocks(std::span<const int32_t> blocks) {
   for (const int32_t block : blocks)
-    std::memset(buffer_.as<unsigned char>() + block * block_bytes_, 0, static_cast<size_t>(block_bytes_));
+    for (int64_t layer = 0; layer < shape_.layers; ++layer)
+      for (int64_t h = 0; h < shape_.kv_heads; ++h)
+        std::memset(head(block, layer, h), 0, static_cast<size_t>(head_bytes_));
 }
 
 void KvStorage::copy_block(int32_t from, int32_t to) {
-  unsigned char* base = buffer_.as<unsigned char>();
-  std::memcpy(base + to * block_bytes_, base + from * block_bytes_, static_cast<size_t>(block_bytes_));
+  for (int64_t layer = 0; layer < shape_.layers; ++layer)
+    for (int64_t h = 0; h < shape_.kv_heads; ++h)
+      std::memcpy(head(to, layer, h), head(from, layer, h), static_cast<size_t>(head_bytes_));
 }
 
 bool KvStorage::store(const KernelTable& kernels, unsigned char* head, int64_t slot, const float* k,

@@ -17,7 +17,9 @@ struct AttentionShape {
   DType stored = DType::kBFloat16;
   MatmulPrecision precision = MatmulPrecision::kBf16;
   bool qk_norm = false;
+  int64_t passed = 0;  // features of a head that are not rotated
 
+  int64_t rotary_dim() const { return head_dim - passed; }
   int heads() const { return group * kv_heads; }
   int64_t q_width() const { return heads() * head_dim; }
   int64_t width() const { return (heads() + 2 * kv_heads) * head_dim; }
@@ -55,7 +57,7 @@ class AttentionHarness {
 
   explicit AttentionHarness(const AttentionShape& shape)
       : shape_(shape),
-        angles_(kMaxTokens, shape.head_dim / 2),
+        angles_(kMaxTokens, shape.rotary_dim() / 2),
         q_norm_(random_.values(shape.head_dim)),
         k_norm_(random_.values(shape.head_dim)) {}
 
@@ -99,7 +101,7 @@ class AttentionHarness {
       std::vector<AttentionSequence> sequences;
       std::vector<size_t> owners;
       int rows = 0;
-      const int64_t half = shape_.head_dim / 2;
+      const int64_t half = shape_.rotary_dim() / 2;
       for (size_t i = 0; i < inputs.size(); ++i) {
         const auto& in = inputs[i];
         const int64_t end = std::min(in.tokens, start + chunk);
@@ -120,8 +122,9 @@ class AttentionHarness {
                          .q_norm = shape_.qk_norm ? q_norm_.data() : nullptr,
                          .k_norm = shape_.qk_norm ? k_norm_.data() : nullptr,
                          .norm_eps = 1e-6f,
-                         .cos = cos.data(),
-                         .sin = sin.data(),
+                         .cos = half > 0 ? cos.data() : nullptr,
+                         .sin = half > 0 ? sin.data() : nullptr,
+                         .rotary_dim = shape_.rotary_dim(),
                          .sequences = sequences,
                          .non_finite = step_marks},
                         cache, shape_.precision, y.data());
@@ -156,7 +159,7 @@ class AttentionHarness {
         std::vector<float> x(row, row + dim);
         row += dim;
         if (turned && shape_.qk_norm) reference::rms_norm(x.data(), norm, 1e-6f, dim, x.data());
-        if (turned) reference::rotate(x.data(), angles_.cos(t), angles_.sin(t), dim / 2);
+        if (turned) reference::rotate(x.data(), angles_.cos(t), angles_.sin(t), shape_.rotary_dim() / 2);
         return x;
       };
       auto append = [](std::vector<float>& to, const std::vector<float>& x) {

@@ -57,6 +57,18 @@ TEST_P(AttentionTest, EverySchedulesBitsAreTheReferences) {
   }
 }
 
+TEST_P(AttentionTest, FeaturesThatAreNotRotated) {
+  for (const int64_t passed : {4, 10, 20}) {
+    AttentionShape some = shape({20, 2, 2, 16, 0});
+    some.passed = passed;
+    AttentionHarness harness(some);
+    const AttentionInput in = harness.input(50);
+    const std::vector<float> expected = harness.expected(in);
+    for (const std::string& isa : available_instruction_sets())
+      EXPECT_TRUE(same_bits(expected, harness.run_alone(backend_of(isa, 1), in, 17))) << isa << ", " << passed;
+  }
+}
+
 TEST_P(AttentionTest, BlockSizeIsNoMatter) {
   Case c{20, 3, 2, 16, 270};
   std::vector<float> first;

@@ -21,6 +21,7 @@ class CausalLmLoadTest : public testing::Test {
     config_.hidden_size = 6;
     config_.intermediate_size = 3;
     config_.num_hidden_layers = 2;
+    config_.layers.resize(2);
     config_.num_attention_heads = 2;
     config_.num_key_value_heads = 1;
     config_.head_dim = 4;

@@ -185,7 +185,7 @@ TEST(ModelConfigTest, RefusesIncompleteOrAbsurdLlama3) {
 }
 
 TEST(ModelConfigTest, RefusesOtherArchitecturesByName) {
-  const std::string supported = "; supported: LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, MistralForCausalLM";
+  const std::string supported = "; supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM";
   expect_refused(kLlama32, R"({"architectures": ["GemmaForCausalLM"]})",
                  "unsupported architecture GemmaForCausalLM" + supported);
   expect_refused(kLlama32, R"({"architectures": []})", "unsupported architecture (none)");

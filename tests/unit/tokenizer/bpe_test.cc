@@ -42,6 +42,24 @@ TEST(Bpe, UnknownCharacters) {
   EXPECT_EQ(make_tokenizer(parts)->encode("x\u65e5ayb", false), (Ids{0, 1, 0, 2}));
 }
 
+TEST(Bpe, ByteFallback) {
+  TokenizerParts parts;
+  const auto model = [](const char* more) {
+    return R"({"type":"BPE","byte_fallback":true,"vocab":{"a":1,"<0xC3>":2,"<0xA9>":3,"<0x0A>":4,"?":0,"a<0x0A>":5},)"
+           R"("merges":[["a","<0x0A>"]])" +
+           std::string(more) + "}";
+  };
+  parts.model = model("");
+  EXPECT_EQ(make_tokenizer(parts)->encode("\u00e9b", false), (Ids{2, 3}));  // b has no byte token and vanishes
+  EXPECT_EQ(make_tokenizer(parts)->encode("\u00e8", false), Ids{});         // nor has one of its bytes
+  EXPECT_EQ(make_tokenizer(parts)->encode("a\n", false), Ids{5});           // byte tokens merge
+  // As in PyPI's `tokenizers`: an unknown token waits for a known character, and byte tokens go before it.
+  parts.model = model(R"(,"unk_token":"?","fuse_unk":true)");
+  EXPECT_EQ(make_tokenizer(parts)->encode("xy\u00e9za", false), (Ids{2, 3, 0, 1}));
+  parts.model = model(R"(,"unk_token":"?","fuse_unk":false)");
+  EXPECT_EQ(make_tokenizer(parts)->encode("xy\u00e9za", false), (Ids{0, 2, 3, 0, 0, 1}));
+}
+
 // One piece of a megabyte. A merge loop that rescans the piece would take hours here, so ending is the assertion.
 TEST(Bpe, MergesAMegabyteWithoutABreak) {
   TokenizerParts parts;
@@ -64,8 +82,10 @@ TEST(Bpe, MergesAMegabyteWithoutABreak) {
 
 TEST(Bpe, RefusesWhatItCannotDo) {
   const std::pair<const char*, const char*> cases[] = {
-      {R"({"type":"Unigram","vocab":[]})", "Unigram"},
-      {R"({"type":"BPE","byte_fallback":true,"vocab":{},"merges":[]})", "byte_fallback"},
+      {R"({"type":"WordPiece","vocab":{}})", "WordPiece"},
+      {R"({"type":"WordLevel","vocab":{}})", "WordLevel"},
+      {R"({"type":"BPE","byte_fallback":1,"vocab":{},"merges":[]})", "byte_fallback"},
+      {R"({"type":"BPE","end_of_word_suffix":"</w>","vocab":{},"merges":[]})", "end_of_word_suffix"},
       {R"({"type":"BPE","dropout":0.1,"vocab":{},"merges":[]})", "dropout"},
       {R"({"type":"BPE","continuing_subword_prefix":"##","vocab":{},"merges":[]})", "continuing_subword_prefix"},
       {R"({"type":"BPE","vocab":{"a":0},"merges":["a b"]})", "token b is not in the vocabulary"},

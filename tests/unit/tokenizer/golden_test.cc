@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "json/json.h"
+#include "tokenizer/incremental_detokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace unspool {
@@ -48,7 +49,9 @@ TEST_P(Golden, EncodesAndDecodesAsRecorded) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Golden, testing::Values("gpt2", "llama3", "qwen2", "smollm", "flags"),
+INSTANTIATE_TEST_SUITE_P(Families, Golden,
+                         testing::Values("gpt2", "llama3", "qwen2", "smollm", "flags", "llama2", "llama2_flags",
+                                         "mistral_v3", "gemma", "phi3", "t5", "xlmr", "unigram_bytes"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <random>
 
 #include "fixture.h"
+#include "tokenizer/incremental_detokenizer.h"
 #include "unicode/utf8.h"
 
 namespace unspool {
@@ -79,6 +80,56 @@ TEST(IncrementalDetokenizer, EqualsDecodeOfTheWhole) {
     const size_t held_back = unicode::incomplete_suffix(bytes);
     EXPECT_EQ(streamed + (held_back > 0 ? "\ufffd" : ""), tokenizer->decode(ids, skip));
   }
+}
+
+// Spaces are written, bytes are tokens, and the first word loses its space (Llama 2).
+std::shared_ptr<const Tokenizer> sentencepiece_tokenizer() {
+  TokenizerParts parts;
+  parts.model =
+      R"({"type":"BPE","byte_fallback":true,"vocab":{"\u2581":0,"\u2581leading":1,"\u2581x":2,"y":3,"<0xE6>":4,)"
+      R"("<0x97>":5,"<0xA5>":6,"<0x41>":7,"<0xFF>":8},"merges":[]})";
+  parts.decoder = R"({"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"\u2581"},"content":" "},)"
+                  R"({"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]})";
+  parts.added_tokens = R"([{"id":9,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,)"
+                       R"("normalized":false,"special":true}])";
+  return make_tokenizer(parts);
+}
+
+Texts sentencepiece_stream(const Ids& prompt, const Ids& ids, bool skip_special_tokens = true) {
+  IncrementalDetokenizer detokenizer(sentencepiece_tokenizer(), prompt, skip_special_tokens, true);
+  Texts texts;
+  for (const int32_t id : ids) texts.push_back(detokenizer.push(id));
+  return texts;
+}
+
+TEST(SentencePieceDetokenizer, OnlyTheFirstWordLosesItsSpace) {
+  EXPECT_EQ(sentencepiece_stream({}, {0, 1, 2}), (Texts{"", " leading", " x"}));
+  EXPECT_EQ(sentencepiece_stream({9}, {1, 2}), (Texts{"leading", " x"}));
+  EXPECT_EQ(sentencepiece_stream({9}, {1, 2}, false), (Texts{" leading", " x"}));
+  EXPECT_EQ(sentencepiece_stream({9, 2}, {0, 1, 9, 2}), (Texts{" ", " leading", "", " x"}));
+  EXPECT_EQ(sentencepiece_stream({2, 9, 9}, {1}), Texts{" leading"});  // what is skipped is no first word
+  EXPECT_EQ(sentencepiece_stream(Ids(40, 0), {1, 3}), (Texts{" leading", "y"}));
+}
+
+TEST(SentencePieceDetokenizer, BytesBecomeCharacters) {
+  EXPECT_EQ(sentencepiece_stream({2}, {4, 5, 6, 3}), (Texts{"", "", "\u65e5", "y"}));
+  EXPECT_EQ(sentencepiece_stream({2, 4, 5}, {6, 2}), (Texts{"\u65e5", " x"}));  // begun in the prompt
+  EXPECT_EQ(sentencepiece_stream({4, 5}, {6, 2}), (Texts{"\u65e5", " x"}));
+  EXPECT_EQ(sentencepiece_stream({2}, {4, 5, 2}), (Texts{"", "", "\ufffd\ufffd x"}));
+  EXPECT_EQ(sentencepiece_stream({2}, {8, 8, 8, 7, 3}), (Texts{"", "", "", "", "\ufffd\ufffd\ufffd\ufffdy"}));
+}
+
+// Decoded as a whole the letter would be U+FFFD too, but it has gone out: what the reference does then.
+TEST(SentencePieceDetokenizer, ARunThatBreaksLate) {
+  EXPECT_EQ(sentencepiece_stream({2}, {7, 8, 3, 2}), (Texts{"A", "", "y", " x"}));
+}
+
+// Each token decodes those since the last that showed: here that would be all of them.
+TEST(SentencePieceDetokenizer, ALongBrokenRunTakesNoTime) {
+  IncrementalDetokenizer detokenizer(sentencepiece_tokenizer(), Ids{2}, true, true);
+  constexpr int kTokens = 200'000;
+  for (int i = 0; i < kTokens; ++i) EXPECT_EQ(detokenizer.push(8), "");
+  EXPECT_EQ(detokenizer.push(3).size(), 3u * kTokens + 1);
 }
 
 }  // namespace

@@ -134,16 +134,28 @@ TEST(Tokenizer, RefusesUnknownPartsByName) {
     EXPECT_NE(load_error(parts).find(expected), std::string::npos) << json << ": " << load_error(parts);
     part = before;
   };
-  refuses(parts.normalizer, R"({"type":"Lowercase"})", "Lowercase");
-  refuses(parts.normalizer, R"({"type":"Sequence","normalizers":[{"type":"Strip"}]})", "Strip");
+  refuses(parts.normalizer, R"({"type":"Uppercase"})", "Uppercase");
+  refuses(parts.normalizer, R"({"type":"Sequence","normalizers":[{"type":"Strip"}]})", "strip_left");
+  refuses(parts.normalizer, R"({"type":"Replace","pattern":{"Regex":"("},"content":""})", "(");
+  refuses(parts.normalizer, R"({"type":"Prepend"})", "prepend");
+  refuses(parts.normalizer, R"({"type":"Precompiled","precompiled_charsmap":"AAA!"})", "base64");
+  refuses(parts.normalizer, R"({"type":"Precompiled","precompiled_charsmap":"////fw=="})", "cut off");
   refuses(parts.normalizer, R"("NFC")", "NFC");
-  refuses(parts.pre_tokenizer, R"({"type":"Metaspace"})", "Metaspace");
+  refuses(parts.pre_tokenizer, R"({"type":"FixedLength","length":3})", "FixedLength");
+  refuses(parts.pre_tokenizer, R"({"type":"Metaspace"})", "replacement");
+  refuses(parts.pre_tokenizer, R"({"type":"Metaspace","replacement":"ab"})", "one character");
+  refuses(parts.pre_tokenizer, R"({"type":"Metaspace","replacement":"_","prepend_scheme":"odd"})", "odd");
+  refuses(parts.pre_tokenizer,
+          R"({"type":"Metaspace","replacement":"_","prepend_scheme":"first","add_prefix_space":false})",
+          "does not match");
   refuses(parts.pre_tokenizer, R"({"type":"Digits"})", "individual_digits");
   refuses(parts.pre_tokenizer, R"({"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated","invert":false})", "(");
   refuses(parts.pre_tokenizer, R"({"type":"Split","pattern":{"String":"x"},"behavior":"Odd","invert":false})", "Odd");
   refuses(parts.post_processor, R"({"type":"Unheard"})", "Unheard");
   refuses(parts.post_processor, R"({"type":"BertProcessing","cls":["a",0],"sep":["z",99]})", "99");
-  refuses(parts.decoder, R"({"type":"ByteFallback"})", "ByteFallback");
+  refuses(parts.decoder, R"({"type":"WordPiece","prefix":"##","cleanup":true})", "WordPiece");
+  refuses(parts.decoder, R"({"type":"CTC"})", "CTC");
+  refuses(parts.decoder, R"({"type":"Strip","content":" ","start":-1,"stop":0})", "Strip.start");
   refuses(parts.added_tokens, R"([{"id":9,"content":"x"}])", "single_word");
   refuses(parts.added_tokens, "{}", "added_tokens");
   EXPECT_FALSE(Tokenizer::from_json("[]").ok());

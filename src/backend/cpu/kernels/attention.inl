@@ -62,7 +62,7 @@ static inline void put_row(const float* x, int64_t n, bool split, float* matrix,
 template <class Kind>
 static inline void split_product(ProductArgs args, bool split, int64_t low_offset_steps, float* second,
                                  int64_t columns) {
-  product<Kind>(args);
+  product<Kind, Fetch::kNext>(args);
   if (!split) return;
   ProductArgs low = args;
   low.a = static_cast<const typename Kind::A*>(args.a) + low_offset_steps;
@@ -170,6 +170,7 @@ struct AttentionRows {
   int64_t first_position;     // of row `first`
   const void* const* blocks;  // where they find the keys
   int64_t length;             // keys that the last of them sees
+  int64_t known;              // keys whose cache blocks are in `blocks`
 };
 
 // Keys of the block at `start` that row rows.first + r sees: none, where they all come after it.
@@ -192,14 +193,19 @@ static void attend_block(const AttentionItem& item, const AttentionScratch& s, i
   const int keys = static_cast<int>(rows.length - start < kKeyBlock ? rows.length - start : kKeyBlock);
   const int tiles = (keys + 15) / 16;
 
-  const void* b[kKeyBlock / 8 * 32];  // at most 16 cache blocks by 32 panels of V (head_dim up to 512)
+  constexpr int64_t kMaxPointers = kKeyBlock / 8 * 32;  // 16 cache blocks by 32 panels of V (head_dim up to 512)
+  const void* b[2 * kMaxPointers];                      // of this block of keys, then of the one after it
+  const void** next = b + kMaxPointers;
+  const auto cache_block = [&](int64_t key) {
+    return static_cast<const unsigned char*>(rows.blocks[key / item.block_size]);
+  };
   const bool gathered = item.block_size < 16;
   if (gathered) gather_keys<Kind>(rows.blocks, start, rows.length, tiles, q_steps, s.keys);
+  const auto key_tile = [&](int64_t key) { return cache_block(key) + key % item.block_size * element_bytes; };
   for (int t = 0; t < tiles; ++t) {
     const int64_t key = start + 16 * t;
-    b[t] = gathered ? reinterpret_cast<const unsigned char*>(s.keys) + t * q_steps * Kind::kStepBytes
-                    : static_cast<const unsigned char*>(rows.blocks[key / item.block_size]) +
-                          key % item.block_size * element_bytes;
+    b[t] = gathered ? reinterpret_cast<const unsigned char*>(s.keys) + t * q_steps * Kind::kStepBytes : key_tile(key);
+    next[t] = gathered || key + kKeyBlock >= rows.known ? b[t] : key_tile(key + kKeyBlock);
   }
   split_product<Kind>({.a = reinterpret_cast<const typename Kind::A*>(s.q) + rows.first * q_steps,
                        .a_stride = q_steps,
@@ -210,6 +216,7 @@ static void attend_block(const AttentionItem& item, const AttentionScratch& s, i
                        .steps_per_chunk = q_steps,
                        .next_bytes = 0,
                        .ahead = nullptr,
+                       .next_offset = kMaxPointers,
                        .panels = tiles,
                        .c = s.scores + rows.first * kKeyBlock,
                        .c_stride = kKeyBlock},
@@ -224,10 +231,15 @@ static void attend_block(const AttentionItem& item, const AttentionScratch& s, i
   }
 
   const int chunks = (keys + item.block_size - 1) / item.block_size;
+  const auto value_panel = [&](int64_t key, int panel) {
+    return cache_block(key) + item.v_offset_bytes + static_cast<int64_t>(panel) * Kind::kStepBytes;
+  };
   for (int c = 0; c < chunks; ++c)
-    for (int j = 0; j < panels; ++j)
-      b[c * panels + j] = static_cast<const unsigned char*>(rows.blocks[start / item.block_size + c]) +
-                          item.v_offset_bytes + static_cast<int64_t>(j) * Kind::kStepBytes;
+    for (int j = 0; j < panels; ++j) {
+      const int64_t key = start + c * item.block_size;
+      b[c * panels + j] = value_panel(key, j);
+      next[c * panels + j] = value_panel(key + kKeyBlock < rows.known ? key + kKeyBlock : key, j);
+    }
   split_product<Kind>({.a = reinterpret_cast<const typename Kind::A*>(s.p) + rows.first * kPStride,
                        .a_stride = kPStride,
                        .rows = rows.count,
@@ -237,6 +249,7 @@ static void attend_block(const AttentionItem& item, const AttentionScratch& s, i
                        .steps_per_chunk = item.block_size / kKeysAStep,
                        .next_bytes = 0,
                        .ahead = nullptr,
+                       .next_offset = kMaxPointers,
                        .panels = panels,
                        .c = s.sum + rows.first * dim,
                        .c_stride = dim},
@@ -258,8 +271,8 @@ static inline int64_t rows_of(const AttentionItem& item) {
 }
 
 static inline AttentionRows own_rows(const AttentionItem& item, const AttentionRun& run, int64_t first) {
-  return {first, static_cast<int64_t>(run.tokens) * item.group, run.first_position, run.blocks,
-          static_cast<int64_t>(run.first_position) + run.tokens};
+  const int64_t length = static_cast<int64_t>(run.first_position) + run.tokens;
+  return {first, static_cast<int64_t>(run.tokens) * item.group, run.first_position, run.blocks, length, length};
 }
 
 template <bool kPairs>
@@ -300,7 +313,7 @@ static void attend(const AttentionItem& item) {
 
   const int64_t shared = static_cast<int64_t>(item.shared_blocks) * kKeyBlock;
   // Every row sees these blocks whole: `shared` is a position that does.
-  const AttentionRows all{0, rows, shared, item.runs[0].blocks, shared};
+  const AttentionRows all{0, rows, shared, item.runs[0].blocks, shared, own_rows(item, item.runs[0], 0).length};
   for (int64_t start = 0; start < shared; start += kKeyBlock) {
     attend_block<Kind, kPairs>(item, s, rows, all, start);
     merge_block(item, s, all, start);
@@ -341,7 +354,9 @@ static void attend_parts(const AttentionItem& item, const AttentionParts& parts)
   const int64_t rows = rows_of(item);
   const AttentionScratch s = carve(item, rows);
   put_queries<kPairs>(item, s, rows);
-  const AttentionRows own = own_rows(item, item.runs[0], 0);
+  AttentionRows own = own_rows(item, item.runs[0], 0);
+  const int64_t known = (parts.end + 1) * kKeyBlock;  // the item has one block more than the part
+  if (known < own.known) own.known = known;
   for (int64_t block = parts.first; block < parts.end; ++block)
     attend_block<Kind, kPairs>(item, with_part(s, parts.floats + block * parts.stride, rows), rows, own,
                                block * kKeyBlock);

@@ -38,6 +38,7 @@ inline constexpr int64_t kPrefetchSteps = 24;
 enum class Fetch {
   kOwn,    // the weights that it reads itself, which may still be in memory: the first rows do
   kAhead,  // the weights that come next
+  kNext,   // what attention reads next: see ProductArgs::next_offset
   kNone,
 };
 struct Ahead {
@@ -62,8 +63,11 @@ static inline __attribute__((always_inline)) void product_tile(const ProductArgs
     const int64_t left = args.steps - done;
     const int64_t n = left < args.steps_per_chunk ? left : args.steps_per_chunk;
     const unsigned char* b[P];
+    int64_t next[P];
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) b[p] = static_cast<const unsigned char*>(chunk[p]);
+    if constexpr (kFetch == Fetch::kNext)
+      for (int p = 0; p < P; ++p) next[p] = static_cast<const unsigned char*>(chunk[p + args.next_offset]) - b[p];
     int64_t s = 0;
     // Runs to step `end`; the first rows prefetch `own_ahead` bytes from where they read.
     const auto run = [&](int64_t end, int64_t own_ahead) __attribute__((always_inline)) {
@@ -74,6 +78,7 @@ static inline __attribute__((always_inline)) void product_tile(const ProductArgs
 #pragma GCC unroll 8
         for (int p = 0; p < P; ++p) {
           w[p] = Kind::load(b[p]);
+          if constexpr (kFetch == Fetch::kNext) __builtin_prefetch(b[p] + next[p], 0, 2);
           if constexpr (kFetch == Fetch::kOwn) __builtin_prefetch(b[p] + own_ahead, 0, 2);
           b[p] += b_step;
         }
@@ -120,9 +125,9 @@ static inline void product_rows(const ProductArgs& args, int64_t row, int panel,
   product_tile<Kind, kMaxRows, P, kFetch>(args, row, panel, ahead);
 }
 
-template <class Kind, int P>
+template <class Kind, int P, Fetch kFirst>
 static void product_panels(const ProductArgs& args, int panel) {
-  product_rows<Kind, P, Fetch::kOwn>(args, 0, panel, {});
+  product_rows<Kind, P, kFirst>(args, 0, panel, {});
   int64_t row = kMaxRows;
   if (args.ahead != nullptr && row < args.rows) {
     // Spread over the tiles that are left, since memory is slower than they are.
@@ -137,13 +142,13 @@ static void product_panels(const ProductArgs& args, int panel) {
   for (; row < args.rows; row += kMaxRows) product_rows<Kind, P, Fetch::kNone>(args, row, panel, {});
 }
 
-template <class Kind>
+template <class Kind, Fetch kFirst = Fetch::kOwn>
 static void product(const ProductArgs& args) {
   int panel = 0;
-  for (; panel + kMaxPanels <= args.panels; panel += kMaxPanels) product_panels<Kind, kMaxPanels>(args, panel);
+  for (; panel + kMaxPanels <= args.panels; panel += kMaxPanels) product_panels<Kind, kMaxPanels, kFirst>(args, panel);
   if constexpr (kMaxPanels > 2)
-    for (; panel + 2 <= args.panels; panel += 2) product_panels<Kind, 2>(args, panel);
-  for (; panel < args.panels; ++panel) product_panels<Kind, 1>(args, panel);
+    for (; panel + 2 <= args.panels; panel += 2) product_panels<Kind, 2, kFirst>(args, panel);
+  for (; panel < args.panels; ++panel) product_panels<Kind, 1, kFirst>(args, panel);
 }
 
 static void epilogue(const EpilogueArgs& args) {

@@ -1,0 +1,25 @@
+// Qwen3: norms over the heads of q and k, and heads of 128 features whatever the hidden size.
+#include "models/family.h"
+#include "models/layer_builder.h"
+#include "models/sliding_window.h"
+
+namespace unspool {
+namespace {
+
+Status read_switches(const ConfigReader& config, ModelConfig& model) {
+  model.qk_norm = true;
+  UNSPOOL_TRY(config.flag("attention_bias", model.o_bias));
+  model.qkv_bias = model.o_bias;
+  return read_sliding_window(config, {.by_default = 4096, .gated = true}, model);
+}
+
+}  // namespace
+
+Family qwen3_family() {
+  return {.architecture = "Qwen3ForCausalLM",
+          .default_head_dim = 128,
+          .read_switches = read_switches,
+          .add_layer = add_pre_norm_layer};
+}
+
+}  // namespace unspool

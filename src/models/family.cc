@@ -1,0 +1,20 @@
+#include "models/family.h"
+
+#include <algorithm>
+#include <array>
+
+namespace unspool {
+
+std::span<const Family> families() {
+  static const std::array kFamilies = {llama_family(), mistral_family(), qwen2_family(), qwen3_family()};
+  return kFamilies;
+}
+
+const Family* find_family(std::string_view architecture) {
+  const auto all = families();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Family& family) { return family.architecture == architecture; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace unspool

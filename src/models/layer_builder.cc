@@ -1,0 +1,57 @@
+#include "models/layer_builder.h"
+
+#include <fmt/format.h>
+
+#include "layers/gated_mlp.h"
+
+namespace unspool {
+
+LayerBuilder::LayerBuilder(WeightSet& weights, const ModelConfig& config, int64_t index)
+    : weights_(weights), config_(config), index_(index), prefix_(fmt::format("model.layers.{}.", index)) {}
+
+RmsNorm LayerBuilder::norm(std::string_view name, int64_t size) {
+  return {.weight = weights_.add_vector({{fmt::format("{}{}.weight", prefix_, name), size}}),
+          .eps = static_cast<float>(config_.rms_norm_eps)};
+}
+
+Result<Attention> LayerBuilder::attention() {
+  const ModelConfig& c = config_;
+  const std::string prefix = prefix_ + "self_attn.";
+  const int64_t q_rows = c.num_attention_heads * c.head_dim, kv_rows = c.num_key_value_heads * c.head_dim;
+  Attention attention;
+  UNSPOOL_ASSIGN(
+      attention.qkv,
+      Linear::add(weights_, {{prefix + "q_proj", q_rows}, {prefix + "k_proj", kv_rows}, {prefix + "v_proj", kv_rows}},
+                  c.hidden_size, c.qkv_bias));
+  if (c.qk_norm) {
+    attention.q_norm = norm("self_attn.q_norm", c.head_dim);
+    attention.k_norm = norm("self_attn.k_norm", c.head_dim);
+  }
+  UNSPOOL_ASSIGN(attention.o, Linear::add(weights_, {{prefix + "o_proj", c.hidden_size}}, q_rows, c.o_bias));
+  attention.rotation = c.layers[static_cast<size_t>(index_)].rotation;
+  return attention;
+}
+
+Result<std::unique_ptr<Mlp>> LayerBuilder::gated_mlp() {
+  const ModelConfig& c = config_;
+  const std::string prefix = prefix_ + "mlp.";
+  const auto add = [&](const char* name, int64_t rows, int64_t columns) {
+    return Linear::add(weights_, {{prefix + name, rows}}, columns, c.mlp_bias);
+  };
+  UNSPOOL_ASSIGN(const Linear gate, add("gate_proj", c.intermediate_size, c.hidden_size));
+  UNSPOOL_ASSIGN(const Linear up, add("up_proj", c.intermediate_size, c.hidden_size));
+  UNSPOOL_ASSIGN(const Linear down, add("down_proj", c.hidden_size, c.intermediate_size));
+  return std::unique_ptr<Mlp>(std::make_unique<GatedMlp>(gate, up, down));
+}
+
+Result<DecoderLayer> add_pre_norm_layer(WeightSet& weights, const ModelConfig& config, int64_t index) {
+  LayerBuilder build(weights, config, index);
+  DecoderLayer layer;
+  layer.input_norm = build.norm("input_layernorm", config.hidden_size);
+  UNSPOOL_ASSIGN(layer.attention, build.attention());
+  layer.mlp_norm = build.norm("post_attention_layernorm", config.hidden_size);
+  UNSPOOL_ASSIGN(layer.mlp, build.gated_mlp());
+  return layer;
+}
+
+}  // namespace unspool
