@@ -279,6 +279,24 @@ def test_settings_of_media(serve, tiny):
 
 
 @pytest.mark.short
+def test_strings_of_bounded_length_are_json(server):
+    """A raw control character in an argument would be no JSON, and the call no call."""
+    text = {"type": "string", "minLength": 60, "maxLength": 80}
+    parameters = {"type": "object", "properties": {"text": text}, "required": ["text"], "additionalProperties": False}
+    tool = {"type": "function", "function": {"name": "note", "strict": True, "parameters": parameters}}
+    fields = {"tools": [tool], "tool_choice": "required", "parallel_tool_calls": False, "max_tokens": 400}
+    read = 0
+    for seed in range(12):
+        (answer,) = chat(server, seed=seed, **fields)["choices"]
+        if answer["finish_reason"] == "length":
+            continue  # spaces, as many as there is room for
+        ((name, arguments),) = calls(answer)
+        assert name == "note" and 60 <= len(json.loads(arguments)["text"]) <= 80
+        read += 1
+    assert read
+
+
+@pytest.mark.short
 def test_calls_of_the_models_own_choice(server):
     """`auto`, with a grammar that makes the model write text and two calls."""
     text = "See: " + CALL + CALL.replace("Paris", "Rome")
