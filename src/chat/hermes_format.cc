@@ -104,6 +104,8 @@ class CallBody {
   explicit CallBody(int index) : index_(index) {}
 
   bool has_name() const { return has_name_; }
+  // A closing tag would be a part of a string's text.
+  bool in_string() const { return json_.place() == JsonProgress::Place::kString; }
 
   void push(char c, OutputDelta& out) {
     if (is_ascii_space(c)) {
@@ -164,8 +166,12 @@ class HermesStream : public ToolStream {
   void read(std::string_view text, OutputDelta& out) override {
     for (const char c : text) {
       plain_.clear();
-      const bool is_tag = body_ ? close_.push(c, plain_) : open_.push(c, plain_);
+      bool is_tag = body_ ? close_.push(c, plain_) : open_.push(c, plain_);
       if (body_) {
+        if (is_tag && body_->in_string()) {
+          plain_ = kClose;
+          is_tag = false;
+        }
         for (const char byte : plain_) body_->push(byte, out);
         if (!is_tag) continue;
         // Calls are in order: behind one that never got a name none can follow.
@@ -190,6 +196,18 @@ class HermesStream : public ToolStream {
   bool is_stuck_ = false;
 };
 
+// Where the tag is that closes a call, npos if there is none: the first that is not in a string. In a call that can be
+// read the reference ends at the same one; where it ends within a string it loses all calls.
+size_t find_close(std::string_view content, size_t at) {
+  JsonProgress json;
+  for (size_t close = content.find(kClose, at); close != std::string_view::npos; close = content.find(kClose, at)) {
+    while (at < close) json.push(content[at++]);
+    if (json.place() != JsonProgress::Place::kString) return close;
+    json.push(content[at++]);  // the tag is text
+  }
+  return std::string_view::npos;
+}
+
 std::optional<ToolCall> read_call(std::string_view body) {
   const auto json = parse_python_json(body);
   if (!json || !json->is_object()) return std::nullopt;
@@ -209,7 +227,7 @@ class HermesFormat : public ToolFormat {
     std::vector<ToolCall> calls;
     for (size_t at = first; at != std::string_view::npos; at = content.find(kOpen, at)) {
       at += kOpen.size();
-      const size_t close = content.find(kClose, at);
+      const size_t close = find_close(content, at);
       auto call = read_call(content.substr(at, close - at));
       if (!call) return out;
       calls.push_back(std::move(*call));

@@ -123,10 +123,12 @@ class OutputParsers {
  public:
   // Empty names: no such parser. A tool-call parser is given only with --enable-auto-tool-choice; without that flag the
   // reference does not load it. Errors: kInvalidArgument for an unknown name, with those there are, and for a tokenizer
-  // that lacks the markers that a parser lives by.
+  // that lacks the markers that a parser lives by. Without `strict_tool_calling` forced calls are plain JSON, whatever
+  // the format, and `auto` is never constrained.
   static Result<std::unique_ptr<const OutputParsers>> create(std::string_view tool_call_parser,
                                                              std::string_view reasoning_parser,
-                                                             const TokenLookup& token_id);
+                                                             const TokenLookup& token_id,
+                                                             bool strict_tool_calling = true);
   virtual ~OutputParsers() = default;
 
   virtual bool parses_tools() const = 0;

@@ -180,8 +180,8 @@ class Parser : public OutputParser {
 
 class Parsers : public OutputParsers {
  public:
-  Parsers(std::optional<FormatName> format, std::optional<ReasoningParser> reasoning, bool has_args_token)
-      : format_(format), reasoning_(std::move(reasoning)), has_args_token_(has_args_token) {}
+  Parsers(std::optional<FormatName> format, std::optional<ReasoningParser> reasoning, bool has_args_token, bool strict)
+      : format_(format), reasoning_(std::move(reasoning)), has_args_token_(has_args_token), strict_(strict) {}
 
   bool parses_tools() const override { return format_.has_value(); }
   bool parses_reasoning() const override { return reasoning_.has_value(); }
@@ -193,6 +193,7 @@ class Parsers : public OutputParsers {
       return ToolGrammar{kind, std::move(*text)};
     };
     if (!format_) return std::nullopt;
+    if (forces_json()) return grammar(Kind::kJsonSchema, forced_call_schema(request));
     switch (*format_) {
       case FormatName::kHermes:
         return grammar(Kind::kStructuralTag, structural_tag(CallStyle::kHermes, request));
@@ -201,7 +202,7 @@ class Parsers : public OutputParsers {
       case FormatName::kQwen3Xml:
         return grammar(Kind::kStructuralTag, structural_tag(CallStyle::kQwen3Xml, request));
       case FormatName::kPythonic:
-        return grammar(Kind::kJsonSchema, forced_call_schema(request));
+        break;
       case FormatName::kMistral:
         // A list is nothing that the other of Mistral's formats could be read from.
         return has_args_token_ ? std::nullopt : grammar(Kind::kJsonSchema, mistral_call_schema(request));
@@ -233,10 +234,19 @@ class Parsers : public OutputParsers {
   }
 
  private:
+  // Forced calls are not written in the format but as JSON.
+  bool forces_json() const {
+    return *format_ == FormatName::kPythonic || (!strict_ && *format_ != FormatName::kMistral);
+  }
+
   std::unique_ptr<const ToolFormat> make_format(const OutputRequest& request) const {
     const bool is_forced = request.tool_choice == ToolChoice::kRequired || request.tool_choice == ToolChoice::kNamed;
     FormatOptions options{ToolSchemas::read(request.tools), request.tool_choice != ToolChoice::kNone, is_forced,
                           reasoning_.has_value()};
+    if (is_forced && forces_json()) {
+      return request.tool_choice == ToolChoice::kNamed ? make_named_format(request.function_name)
+                                                       : make_required_format();
+    }
     switch (*format_) {
       case FormatName::kHermes:
         return make_hermes_format();
@@ -246,8 +256,6 @@ class Parsers : public OutputParsers {
         return has_args_token_ ? make_mistral_format(std::move(options))
                                : make_mistral_array_format(std::move(options));
       case FormatName::kPythonic:
-        if (request.tool_choice == ToolChoice::kNamed) return make_named_format(request.function_name);
-        if (request.tool_choice == ToolChoice::kRequired) return make_required_format();
         return make_pythonic_format();
       case FormatName::kQwen3Xml:
         return make_qwen3_xml_format(std::move(options));
@@ -258,6 +266,7 @@ class Parsers : public OutputParsers {
   std::optional<FormatName> format_;
   std::optional<ReasoningParser> reasoning_;
   bool has_args_token_;
+  bool strict_;
 };
 
 // A format's first marker, where it is one that the reference wants among the tokens.
@@ -271,7 +280,8 @@ std::optional<std::string_view> required_token(FormatName format) {
 
 Result<std::unique_ptr<const OutputParsers>> OutputParsers::create(std::string_view tool_call_parser,
                                                                    std::string_view reasoning_parser,
-                                                                   const TokenLookup& token_id) {
+                                                                   const TokenLookup& token_id,
+                                                                   bool strict_tool_calling) {
   std::optional<FormatName> format;
   if (!tool_call_parser.empty()) {
     UNSPOOL_ASSIGN(format, look_up(kFormats, tool_call_parser, "tool-call parser"));
@@ -287,7 +297,7 @@ Result<std::unique_ptr<const OutputParsers>> OutputParsers::create(std::string_v
     UNSPOOL_ASSIGN(reasoning, ReasoningParser::create(name, token_id));
   }
   return std::unique_ptr<const OutputParsers>(
-      std::make_unique<Parsers>(format, std::move(reasoning), token_id("[ARGS]").has_value()));
+      std::make_unique<Parsers>(format, std::move(reasoning), token_id("[ARGS]").has_value(), strict_tool_calling));
 }
 
 std::vector<std::string_view> tool_call_parser_names() {

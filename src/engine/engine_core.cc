@@ -72,8 +72,9 @@ void EngineCore::step() {
 bool EngineCore::compute(const StepPlan& plan) {
   if (plan.sequences.empty()) return true;
   try {
+    start_masks(plan);
     dependencies_.executor->execute(plan);
-    fill_masks(plan);
+    take_masks();
     sampler_.run(plan, scheduler_.scheduled(), masks_);
     return true;
   } catch (const std::exception& e) {

@@ -100,7 +100,9 @@ class EngineCore {
   void ask_for_grammar(Live& live);
   void take_grammar(uint64_t id, const Result<std::shared_ptr<const CompiledGrammar>>& compiled);
   void add_constraints(Live& live);
-  void fill_masks(const StepPlan& plan);
+  // What may come next does not depend on the step's own computation, which goes on meanwhile.
+  void start_masks(const StepPlan& plan);
+  void take_masks();
   bool compute(const StepPlan& plan);
   void fail_step(const char* what);
   void commit(const StepPlan& plan, double step_started_s);
@@ -133,6 +135,7 @@ class EngineCore {
   std::unordered_multimap<std::string, uint64_t> by_external_id_;
   // Of the step: the constrained rows, and of each sequence its mask or why there is none.
   std::vector<GrammarMasks::Row> mask_rows_;
+  std::vector<size_t> masked_sequences_;  // of each of these rows
   std::vector<std::span<const uint32_t>> masks_;
   std::vector<std::optional<Error>> mask_errors_;
   struct Returns;

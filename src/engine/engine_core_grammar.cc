@@ -63,12 +63,12 @@ void EngineCore::add_constraints(Live& live) {
   }
 }
 
-void EngineCore::fill_masks(const StepPlan& plan) {
+void EngineCore::start_masks(const StepPlan& plan) {
   const auto scheduled = scheduler_.scheduled();
   mask_rows_.clear();
   masks_.assign(scheduled.size(), {});
   mask_errors_.assign(scheduled.size(), std::nullopt);
-  std::vector<size_t> indices;
+  masked_sequences_.clear();
   for (size_t i = 0; i < scheduled.size(); ++i) {
     const Sequence& sequence = *scheduled[i];
     if (sequence.request.params().structured_outputs == nullptr) continue;
@@ -81,19 +81,25 @@ void EngineCore::fill_masks(const StepPlan& plan) {
                           {output.begin() + static_cast<std::ptrdiff_t>(followed), output.end()},
                           std::nullopt});
     followed = output.size();
-    indices.push_back(i);
+    masked_sequences_.push_back(i);
   }
-  grammar_masks_.fill(mask_rows_);
-  for (size_t k = 0; k < indices.size(); ++k) {
+  grammar_masks_.start(mask_rows_);
+}
+
+void EngineCore::take_masks() {
+  const auto scheduled = scheduler_.scheduled();
+  grammar_masks_.finish(mask_rows_);
+  for (size_t k = 0; k < mask_rows_.size(); ++k) {
+    const size_t i = masked_sequences_[k];
     if (mask_rows_[k].error) {
       // The same text would cost another thread each time.
       if (mask_rows_[k].error->kind == ErrorKind::kInvalidArgument) {
-        const Sequence& sequence = *scheduled[indices[k]];
+        const Sequence& sequence = *scheduled[i];
         dependencies_.grammars->condemn(sequence.request.params().structured_outputs->grammar, *mask_rows_[k].error);
       }
-      mask_errors_[indices[k]] = std::move(mask_rows_[k].error);
+      mask_errors_[i] = std::move(mask_rows_[k].error);
     } else {
-      masks_[indices[k]] = mask_rows_[k].constraint->mask();
+      masks_[i] = mask_rows_[k].constraint->mask();
     }
   }
 }

@@ -86,9 +86,11 @@ XgrammarBackend::XgrammarBackend(std::shared_ptr<const XgrammarApi> api, Grammar
 // Empty: never a part of an output.
 std::string_view XgrammarBackend::piece(int32_t id, Tokens tokens) const {
   const Tokenizer& tokenizer = *vocabulary_.tokenizer;
-  if (tokens != Tokens::kAll && tokenizer.is_special(id)) return {};
+  const bool takes_special = tokens == Tokens::kAll || tokens == Tokens::kMarked;
+  const bool takes_control = tokens == Tokens::kAll || tokens == Tokens::kText;
+  if (!takes_special && tokenizer.is_special(id)) return {};
   const std::string_view bytes = tokenizer.id_to_bytes(id);
-  if (tokens == Tokens::kJson && std::any_of(bytes.begin(), bytes.end(), is_control)) return {};
+  if (!takes_control && std::any_of(bytes.begin(), bytes.end(), is_control)) return {};
   return bytes;
 }
 
@@ -115,22 +117,27 @@ Status XgrammarBackend::make(Compiler& out) const {
   return {};
 }
 
-XgrammarBackend::Compiler& XgrammarBackend::compiler_for(GrammarKind kind) {
-  switch (kind) {
+XgrammarBackend::Compiler& XgrammarBackend::compiler_for(const GrammarSpec& spec) {
+  switch (spec.kind) {
     case GrammarKind::kJsonSchema:
       return json_;
     case GrammarKind::kRegex:
     case GrammarKind::kEbnf:
       return text_;
-    case GrammarKind::kLark:
     case GrammarKind::kStructuralTag:
+      // Calls of tools are written between tags. A raw control character in an argument would be no JSON.
+      for (const char* bound : {"\"minLength\"", "\"maxLength\"", "\"pattern\""}) {
+        if (spec.text.find(bound) != std::string::npos) return marked_;
+      }
+      break;
+    case GrammarKind::kLark:
       break;
   }
   return all_;
 }
 
 Result<std::shared_ptr<const CompiledGrammar>> XgrammarBackend::compile(const GrammarSpec& spec) {
-  Compiler& compiler = compiler_for(spec.kind);
+  Compiler& compiler = compiler_for(spec);
   std::call_once(compiler.once, [&] { compiler.status = make(compiler); });
   if (!compiler.status.ok()) return internal_error("xgrammar: " + compiler.status.error().message);
   auto grammar = compile(compiler.compiler, spec);

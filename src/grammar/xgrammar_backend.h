@@ -19,11 +19,12 @@ class XgrammarBackend : public GrammarBackend {
  private:
   // Which tokens a grammar may use.
   enum class Tokens {
-    kText,  // no special ones: decoding leaves them out, so an output with one within would not be what its grammar
-            // says
-    kJson,  // nor any with a control character but the ends of lines: xgrammar takes them raw in strings of bounded
-            // length
-    kAll,   // for grammars that name special tokens
+    kText,    // no special ones: decoding leaves them out, so an output with one within would not be what its grammar
+              // says
+    kJson,    // nor any with a control character but the ends of lines: xgrammar takes them raw in strings of bounded
+              // length
+    kMarked,  // special ones as well, but none with a control character: for tags with such JSON between them
+    kAll,     // for grammars that name special tokens
   };
   // Made when first asked for: it takes a fraction of a second, and some megabytes.
   struct Compiler {
@@ -35,13 +36,14 @@ class XgrammarBackend : public GrammarBackend {
   };
   Status make(Compiler& out) const;
   std::string_view piece(int32_t id, Tokens tokens) const;
-  Compiler& compiler_for(GrammarKind kind);
+  Compiler& compiler_for(const GrammarSpec& spec);
   Result<tvm_ffi::Value> compile(const tvm_ffi::Value& compiler, const GrammarSpec& spec) const;
 
   std::shared_ptr<const XgrammarApi> api_;
   GrammarVocabulary vocabulary_;
   Compiler text_{Tokens::kText};
   Compiler json_{Tokens::kJson};
+  Compiler marked_{Tokens::kMarked};
   Compiler all_{Tokens::kAll};
 };
 

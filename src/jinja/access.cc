@@ -47,7 +47,7 @@ std::optional<Value> python_item(const Value& object, const Value& key, Interpre
   if (object.is_undefined()) fail_undefined(object);
   if (object.is_dict()) {
     interpreter.budget().spend_bytes(key.is_string() ? key.text().size() : 0);
-    if (key.is_list() || key.is_dict()) return std::nullopt;
+    if (!is_hashable(key)) return std::nullopt;
     const Value* value = object.as_dict().find(key);
     return value == nullptr ? std::nullopt : std::optional<Value>(*value);
   }

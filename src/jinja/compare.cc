@@ -170,12 +170,28 @@ bool contains(const Value& container, const Value& item, Interpreter& interprete
   return false;
 }
 
-void check_hashable(const Value& value) {
+namespace {
+
+// The value, or what a tuple has within it; null where there is none.
+const Value* unhashable_part(const Value& value) {
   if (value.is_list() || value.is_dict() || (value.is_dict_view() && value.dict_part() != DictPart::kValues)) {
-    fail(fmt::format("unhashable type: '{}'", type_name(value)));
+    return &value;
   }
-  if (!value.is_tuple()) return;
-  for (const Value& item : value.items()) check_hashable(item);
+  if (!value.is_tuple()) return nullptr;
+  for (const Value& item : value.items()) {
+    if (const Value* const part = unhashable_part(item)) return part;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_hashable(const Value& value) {
+  return unhashable_part(value) == nullptr;
+}
+
+void check_hashable(const Value& value) {
+  if (const Value* const part = unhashable_part(value)) fail(fmt::format("unhashable type: '{}'", type_name(*part)));
 }
 
 std::string key_text(const Value& key) {

@@ -61,6 +61,28 @@ Value sequence_count(Interpreter& interpreter, const Value& self, Arguments argu
   return Value::integer(count);
 }
 
+// Where a number stands in a range.
+std::optional<Integer> place_in(const Range& range, const Value& value) {
+  const auto number = value.as_number();
+  if (!number || std::trunc(*number) != *number || std::fabs(*number) > 1e37) return std::nullopt;
+  const Integer distance = value.as_integer().value_or(static_cast<Integer>(*number)) - range.start;
+  if (distance % range.step != 0) return std::nullopt;
+  const Integer place = distance / range.step;
+  return place >= 0 && place < range.size() ? std::optional<Integer>(place) : std::nullopt;
+}
+
+Value range_index(Interpreter& interpreter, const Value& self, Arguments arguments) {
+  const Bound bound("index", {"value"}, 1, std::move(arguments));
+  const auto place = place_in(self.as_range(), bound[0]);
+  if (!place) fail(fmt::format("{} is not in range", repr(bound[0], interpreter).bytes()));
+  return Value::integer(*place);
+}
+
+Value range_count(Interpreter&, const Value& self, Arguments arguments) {
+  const Bound bound("count", {"value"}, 1, std::move(arguments));
+  return Value::integer(place_in(self.as_range(), bound[0]) ? 1 : 0);
+}
+
 Value is_integer(Interpreter&, const Value& self, Arguments arguments) {
   require_no_arguments("is_integer", arguments);
   return Value::boolean(std::isfinite(self.as_float()) && std::trunc(self.as_float()) == self.as_float());
@@ -87,6 +109,9 @@ Function::Body find_method(const Value& value, std::string_view name) {
     if (name == "index") return sequence_index;
     if (name == "count") return sequence_count;
     if (name == "copy" && value.is_list()) return copy;
+  } else if (value.is_range()) {
+    if (name == "index") return range_index;
+    if (name == "count") return range_count;
   } else if (value.is_float()) {
     if (name == "is_integer") return is_integer;
   } else if (value.as_integer()) {

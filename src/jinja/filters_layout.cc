@@ -43,17 +43,23 @@ Value indent(Interpreter& interpreter, const Value& value, Arguments arguments) 
 
 Value truncate(Interpreter& interpreter, const Value& value, Arguments arguments) {
   const Bound bound("truncate", {"length", "killwords", "end", "leeway"}, 0, std::move(arguments));
-  const Integer wanted = bound.integer(0, 255);
+  // Whole numbers are asked for only where something is cut.
+  const auto number = [&](size_t i, double otherwise) {
+    if (i == 0 ? !bound.has(i) : !bound.is_set(i)) return otherwise;
+    const auto given = bound[i].as_number();
+    return given ? *given : static_cast<double>(bound.integer(i, 0));
+  };
+  const double wanted = number(0, 255);
   const Text end = bound.has(2) ? bound.text(2) : Text("...");
   const auto end_size = static_cast<Integer>(unicode::count_characters(end.view()));
-  const Integer leeway = bound.is_set(3) ? bound.integer(3, 5) : 5;
-  if (wanted < end_size) {
-    fail(fmt::format("expected length >= {}, got {}", integer_text(end_size), integer_text(wanted)));
+  const double leeway = number(3, 5);
+  if (!(wanted >= static_cast<double>(end_size))) {
+    fail(fmt::format("expected length >= {}, got {}", integer_text(end_size), wanted));
   }
-  if (leeway < 0) fail(fmt::format("expected leeway >= 0, got {}", integer_text(leeway)));
-  if (length(value, interpreter) <= wanted + leeway) return value;
+  if (!(leeway >= 0)) fail(fmt::format("expected leeway >= 0, got {}", leeway));
+  if (static_cast<double>(length(value, interpreter)) <= wanted + leeway) return value;
   const Text& text = require_text(value);
-  Text out = text.slice(0, character_offset(text.view(), static_cast<size_t>(wanted - end_size)));
+  Text out = text.slice(0, character_offset(text.view(), static_cast<size_t>(bound.integer(0, 255) - end_size)));
   if (!bound.flag(1)) out = split(out, " ", 1, true)[0];
   out.append(end);
   return Value::string(std::move(out), value.is_markup());

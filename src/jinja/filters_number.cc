@@ -29,6 +29,12 @@ std::optional<double> to_float(const Value& value) {
   return value.as_number();
 }
 
+// A finite number without its fraction.
+Value whole(double number) {
+  if (std::fabs(number) >= 1.7e38) fail_unsupported("integers beyond 128 bits are not supported");
+  return Value::integer(static_cast<Integer>(number));
+}
+
 Value to_integer(Interpreter& interpreter, const Value& value, Arguments arguments) {
   const Bound bound("int", {"default", "base"}, 0, std::move(arguments));
   if (value.is_undefined()) fail_undefined(value);
@@ -48,8 +54,7 @@ Value to_integer(Interpreter& interpreter, const Value& value, Arguments argumen
   }
   const auto number = to_float(value);
   if (!number || !std::isfinite(*number)) return bound.get(0, Value::integer(0));
-  if (std::fabs(*number) >= 1.7e38) fail_unsupported("integers beyond 128 bits are not supported");
-  return Value::integer(static_cast<Integer>(*number));
+  return whole(*number);
 }
 
 Value to_number(Interpreter& interpreter, const Value& value, Arguments arguments) {
@@ -83,6 +88,13 @@ Value round_common(const Value& value, Integer precision) {
   return Value::number(std::nearbyint(number / unit) * unit);
 }
 
+// round() without a precision: an integer.
+Value round_whole(const Value& value) {
+  if (const auto integer = value.as_integer()) return Value::integer(*integer);
+  if (!std::isfinite(value.as_float())) fail("cannot convert float infinity or NaN to integer");
+  return whole(std::nearbyint(value.as_float()));
+}
+
 Value round(Interpreter& interpreter, const Value& value, Arguments arguments) {
   const Bound bound("round", {"precision", "method"}, 0, std::move(arguments));
   const std::string method = bound.has(1) ? to_text(bound[1], interpreter).bytes() : "common";
@@ -91,6 +103,7 @@ Value round(Interpreter& interpreter, const Value& value, Arguments arguments) {
   }
   if (value.is_undefined()) fail_undefined(value);
   if (!value.as_number()) fail(fmt::format("type {} doesn't define __round__ method", type_name(value)));
+  if (method == "common" && bound.has(0) && bound[0].is_none()) return round_whole(value);
   const Integer precision = bound.integer(0, 0);
   if (method == "common") return round_common(value, precision);
   const Value unit = binary(BinaryOperator::kPower, Value::integer(10), Value::integer(precision), interpreter);

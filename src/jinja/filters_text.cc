@@ -188,7 +188,8 @@ Value to_json(Interpreter& interpreter, const Value& value, Arguments arguments)
   const Bound bound("tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, std::move(arguments));
   JsonFormat format;
   format.ensure_ascii = bound.flag(0);
-  if (bound.is_set(1)) {
+  // Python's encoder has strings written before it looks at the indentation.
+  if (bound.is_set(1) && !value.is_string()) {
     if (bound[1].is_string()) {
       format.indent = bound[1].text().bytes();
     } else {

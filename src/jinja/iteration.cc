@@ -56,7 +56,7 @@ std::optional<Value> Iteration::take() {
     if (at_ >= text.size()) return std::nullopt;
     const size_t begin = at_;
     at_ += unicode::decode(text.view(), at_).size_bytes;
-    return Value::string(text.slice(begin, at_), value_.is_markup());
+    return Value::string(text.slice(begin, at_));  // of Markup too, str.__iter__
   }
   if (value_.is_range()) {
     const Range& range = value_.as_range();

@@ -19,6 +19,7 @@ bool equal(const Value& left, const Value& right, Budget* budget = nullptr);
 bool less(const Value& left, const Value& right, std::string_view operation, Budget& budget);
 bool compare(Comparison comparison, const Value& left, const Value& right, Budget& budget);
 bool contains(const Value& container, const Value& item, Interpreter& interpreter);
+bool is_hashable(const Value& value);
 void check_hashable(const Value& value);
 // Equal keys have equal texts, and only they.
 std::string key_text(const Value& key);

@@ -25,6 +25,7 @@ struct ChatConfig {
   std::vector<std::pair<std::string, std::string>> special_tokens;
   std::optional<chat::ContentFormat> content_format;  // nullopt: as each template's text says
   bool trust_request_template = false;
+  bool trust_request_media = false;  // settings of images and sounds, which change nothing about texts
 
   std::shared_ptr<const JsonDocument> default_kwargs;  // an object; null: none
   std::string response_role = "assistant";

@@ -18,9 +18,13 @@ void write_optional(JsonWriter& w, const std::optional<std::string>& text) {
   }
 }
 
-void write_call_id(JsonWriter& w) {
+std::string new_call_id() {
+  return "chatcmpl-tool-" + random_hex(16);
+}
+
+void write_call_id(JsonWriter& w, const std::string& id) {
   w.key("id");
-  w.string("chatcmpl-tool-" + random_hex(16));
+  w.string(id);
   w.key("type");
   w.string("function");
 }
@@ -29,7 +33,7 @@ void write_tool_calls(JsonWriter& w, const std::vector<chat::ToolCall>& calls) {
   w.begin_array();
   for (const chat::ToolCall& call : calls) {
     w.begin_object();
-    write_call_id(w);
+    write_call_id(w, new_call_id());
     w.key("function");
     w.begin_object();
     w.key("name");
@@ -42,11 +46,15 @@ void write_tool_calls(JsonWriter& w, const std::vector<chat::ToolCall>& calls) {
   w.end_array();
 }
 
-void write_tool_deltas(JsonWriter& w, const std::vector<chat::ToolCallDelta>& deltas) {
+// `ids`: of the calls so far; those that begin get theirs.
+void write_tool_deltas(JsonWriter& w, const std::vector<chat::ToolCallDelta>& deltas, std::vector<std::string>& ids) {
   w.begin_array();
   for (const chat::ToolCallDelta& delta : deltas) {
     w.begin_object();
-    if (delta.name) write_call_id(w);
+    if (delta.name) {
+      while (ids.size() <= static_cast<size_t>(delta.index)) ids.push_back(new_call_id());
+      write_call_id(w, ids[delta.index]);
+    }
     w.key("index");
     w.integer(delta.index);
     w.key("function");
@@ -81,6 +89,7 @@ ChatReply::ChatReply(ReplyOptions options, ChatReplyOptions chat, TokenText text
   streams_.resize(choices_.size());
   for (size_t i = 0; i < streams_.size(); ++i) {
     streams_[i].parser = chat_.parser->stream(options_.prompts[prompt_of(static_cast<int>(i))]);
+    if (chat_.resumed) streams_[i].call_ids = chat_.resumed->call_ids;
   }
 }
 
@@ -117,7 +126,7 @@ std::string ChatReply::opening_chunk(int index, bool with_role, std::string_view
   begin_chunk(w);
   w.begin_object();
   w.key("index");
-  w.integer(index);
+  w.integer(options_.first_index + index);
   w.key("delta");
   w.begin_object();
   if (with_role) {
@@ -144,6 +153,7 @@ std::string ChatReply::opening_chunk(int index, bool with_role, std::string_view
 
 std::string ChatReply::opening() {
   std::string events;
+  if (chat_.resumed) return events;
   for (size_t i = 0; i < choices_.size(); ++i) events += opening_chunk(static_cast<int>(i), true, {});
   for (size_t i = 0; i < choices_.size(); ++i) {
     const std::string& echo = chat_.conversations[prompt_of(static_cast<int>(i))].echo;
@@ -165,8 +175,12 @@ chat::OutputDelta ChatReply::read_delta(int index, const SequenceDelta& delta) {
   return out;
 }
 
-void ChatReply::write_delta(JsonWriter& w, const chat::OutputDelta& delta) const {
+void ChatReply::write_delta(JsonWriter& w, int index, const chat::OutputDelta& delta) {
   w.begin_object();
+  if (chat_.resumed && std::exchange(chat_.resumed->role_due, false)) {
+    w.key("role");
+    w.string(chat_.conversations[prompt_of(index)].role);
+  }
   if (delta.content || !delta.tool_calls.empty()) {
     w.key("content");
     write_optional(w, delta.content);
@@ -177,7 +191,8 @@ void ChatReply::write_delta(JsonWriter& w, const chat::OutputDelta& delta) const
   }
   if (!delta.tool_calls.empty()) {
     w.key("tool_calls");
-    write_tool_deltas(w, delta.tool_calls);
+    write_tool_deltas(w, delta.tool_calls, streams_[index].call_ids);
+    if (chat_.resumed) chat_.resumed->call_ids = streams_[index].call_ids;
   }
   w.end_object();
 }
@@ -217,9 +232,9 @@ std::string ChatReply::chunk(int index, Choice& choice, SequenceDelta delta) {
   begin_chunk(w);
   w.begin_object();
   w.key("index");
-  w.integer(index);
+  w.integer(options_.first_index + index);
   w.key("delta");
-  write_delta(w, output);
+  write_delta(w, index, output);
   write_logprobs(w, choice, delta);
   write_finish(w, delta, !streams_.empty() && streams_[index].called);
   if (last) {

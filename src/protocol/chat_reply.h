@@ -21,6 +21,12 @@ struct ConversationReply {
   std::string prompt_text;  // for return_prompt_text
 };
 
+// Of a stream whose chunks are made one by one, each by a reply of its own that hears again what came before.
+struct ResumedStream {
+  bool role_due = true;               // no delta had it yet
+  std::vector<std::string> call_ids;  // of the calls that were begun
+};
+
 struct ChatReplyOptions {
   std::optional<ChatLogprobs> logprobs{};
   bool return_token_ids = false;
@@ -32,17 +38,22 @@ struct ChatReplyOptions {
   bool counts_reasoning = false;                       // a reasoning parser is there
   bool hide_reasoning = false;                         // include_reasoning was false
   ToolFields tools{};
+  std::optional<ResumedStream> resumed{};  // set: the role comes with the first delta, not in a chunk of its own
 };
 
 class ChatReply final : public ReplyAssembler {
  public:
   ChatReply(ReplyOptions options, ChatReplyOptions chat, TokenText text);
 
+  // Where a resumed stream stands now.
+  const ResumedStream& resumed() const { return *chat_.resumed; }
+
  private:
   // Of a choice that is streamed.
   struct ChoiceStream {
     std::unique_ptr<chat::OutputStream> parser;
-    bool called = false;  // a call of a tool has been sent
+    bool called = false;                // a call of a tool has been sent
+    std::vector<std::string> call_ids;  // of these calls
   };
 
   std::string opening() override;
@@ -53,7 +64,7 @@ class ChatReply final : public ReplyAssembler {
   void begin_chunk(JsonWriter& w) const;
   std::string opening_chunk(int index, bool with_role, std::string_view content);
   chat::OutputDelta read_delta(int index, const SequenceDelta& delta);
-  void write_delta(JsonWriter& w, const chat::OutputDelta& delta) const;
+  void write_delta(JsonWriter& w, int index, const chat::OutputDelta& delta);
   void write_choice(JsonWriter& w, int index, Choice& choice, const SequenceDelta& delta);
   void write_message(JsonWriter& w, int index, const chat::ParsedOutput& parsed) const;
   void write_logprobs(JsonWriter& w, Choice& choice, const SequenceDelta& delta);

@@ -178,7 +178,8 @@ MaybeError check_generation_prompt(const JsonValue& body) {
   return bad_request("Cannot set both `continue_final_message` and `add_generation_prompt` to True.");
 }
 
-MaybeError check_media_settings(const JsonValue& body) {
+MaybeError check_media_settings(const JsonValue& body, const ServingConfig& config) {
+  if (config.chat.trust_request_media) return std::nullopt;
   for (const char* name : {"media_io_kwargs", "mm_processor_kwargs"}) {
     if (truthy(body[name])) {
       return bad_request_for(fmt::format("{} is passed with request, but --trust-request-mm-kwargs is not set.", name),
@@ -199,7 +200,7 @@ ApiResult<ChatRequest> parse_chat_request(const JsonValue& body, const ServingCo
   if (request.sampling.structured_outputs.error) return *request.sampling.structured_outputs.error;
   if (!errors.empty()) return errors.to_api_error();
   if (request.sampling.repetition_detection_error) return *request.sampling.repetition_detection_error;
-  if (auto error = check_media_settings(body)) return *error;
+  if (auto error = check_media_settings(body, config)) return *error;
   if (auto error = check_unsupported(body)) return *error;
   return request;
 }

@@ -51,6 +51,6 @@ void read_template_fields(FieldReader& reader, TemplateFields& out);
 // Both asked for at once contradict each other.
 MaybeError check_generation_prompt(const JsonValue& body);
 // Settings of images, sounds and videos, which a text model has no use for and a client no right to.
-MaybeError check_media_settings(const JsonValue& body);
+MaybeError check_media_settings(const JsonValue& body, const ServingConfig& config);
 
 }  // namespace unspool

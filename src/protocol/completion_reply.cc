@@ -137,7 +137,7 @@ std::string CompletionReply::chunk(int index, Choice& choice, SequenceDelta delt
   w.begin_array();
   w.begin_object();
   w.key("index");
-  w.integer(index);
+  w.integer(options_.first_index + index);
   w.key("text");
   w.string(shown_text(index, delta, with_prompt));
   w.key("logprobs");

@@ -2,46 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
-#include "protocol/chat_prompt.h"
-#include "protocol/chat_reply_setup.h"
 #include "protocol/completion_reply.h"
+#include "protocol/derender_request.h"
+#include "protocol/derender_stream.h"
 #include "protocol/prepare_steps.h"
-#include "protocol/request_body.h"
 #include "protocol/token_response.h"
 
 namespace unspool {
 namespace {
-
-// What both routes refuse before they read their own fields.
-MaybeError check_body(const JsonValue& body, const ServingConfig& config) {
-  if (auto error = require_object(body)) return error;
-  if (truthy(body["stream"])) {
-    return invalid_parameter("Streams are not derendered: send their chunks put together as one response.", "stream");
-  }
-  FieldErrors errors;
-  FieldReader reader(body, "body", errors);
-  std::optional<std::string> model;
-  reader.read("model", model);
-  if (!errors.empty()) return errors.to_api_error();
-  if (auto error = check_model_name(model, config)) return error;
-  if (config.tokenizer) return std::nullopt;
-  return bad_request("This server does not load a tokenizer (--tokens-only or --skip-tokenizer-init).");
-}
-
-ReplyOptions reply_options(std::string id, size_t n, const std::vector<AnsweredPrompt>& prompts,
-                           const ServingConfig& config) {
-  ReplyOptions options;
-  options.id = std::move(id);
-  options.model = config.model_name();
-  options.created = unix_seconds();
-  options.n = static_cast<int>(n);
-  options.prompts.resize(prompts.size());
-  options.prompt_tokens = 0;
-  for (const AnsweredPrompt& prompt : prompts) *options.prompt_tokens += prompt.num_tokens;
-  options.system_fingerprint = config.system_fingerprint;
-  return options;
-}
 
 // The reply to outputs that have all come.
 ApiResult<std::string> put_together(ReplyAssembler& reply, std::vector<TokenResponse> responses) {
@@ -58,23 +26,13 @@ ApiResult<std::string> put_together(ReplyAssembler& reply, std::vector<TokenResp
 
 ApiResult<std::string> chat_body(TokenResponse response, const AnsweredPrompt& prompt, const ChatRequest& request,
                                  const ServingConfig& config) {
-  ChatReplyOptions chat = chat_options(request, request.sampling, config.chat);
-  // Without the request all that came with the tokens is shown.
-  if (request.conversations.empty() && response.has_logprobs) chat.logprobs = ChatLogprobs{.top_logprobs = -1};
-  if (!response.has_logprobs) chat.logprobs.reset();
-  chat.return_prompt_text = false;
-  chat.conversations = {{config.chat.response_role, {}, {}}};
-  bool skip_special_tokens = request.sampling.skip_special_tokens;
-  if (!request.conversations.empty()) {
-    chat.parser = output_parser(request, enables_thinking(request.chat, config.chat), config.chat);
-  }
-  if (chat.parser != nullptr && chat.parser->keeps_special_tokens()) skip_special_tokens = false;
-  chat.counts_reasoning = chat.counts_reasoning && chat.parser != nullptr;
+  ChatReplyOptions chat = derendered_chat_options(request, response.has_logprobs, config);
+  const bool skip_special_tokens = skips_special_tokens(request, chat);
   for (SequenceDelta& choice : response.choices) {
     fill_in_text(choice, prompt, skip_special_tokens, request.sampling.include_stop_str_in_output, config);
   }
-  ChatReply reply(reply_options(response.request_id, response.choices.size(), {prompt}, config), std::move(chat),
-                  token_text(request, config));
+  ChatReply reply(derendered_reply_options(response.request_id, response.choices.size(), {prompt}, config),
+                  std::move(chat), token_text(request, config));
   std::vector<TokenResponse> responses;
   responses.push_back(std::move(response));
   return put_together(reply, std::move(responses));
@@ -127,13 +85,10 @@ ApiResult<Responses> read_responses(const JsonValue& body, const ServingConfig& 
 }  // namespace
 
 ApiResult<std::string> derender_chat(const JsonValue& body, const ServingConfig& config) {
-  if (auto error = check_body(body, config)) return *error;
-  ChatRequest request;
-  if (const JsonValue chat_request = body["chat_request"]; !chat_request.is_null()) {
-    auto parsed = parse_chat_request(chat_request, config);
-    if (!parsed.ok()) return parsed.error();
-    request = std::move(*parsed);
-  }
+  if (auto error = check_derender_body(body, config)) return *error;
+  if (truthy(body["stream"])) return derender_chat_chunk(body, config);
+  auto asked = read_chat_request(body, config);
+  if (!asked.ok()) return asked.error();
   FieldErrors errors;
   const JsonValue json = body["generate_response"];
   FieldReader reader(body, "body", errors);
@@ -147,19 +102,15 @@ ApiResult<std::string> derender_chat(const JsonValue& body, const ServingConfig&
       read_answered_prompt(body["prompt_tokens"], body["prompt_token_ids"], json, "body.", errors, config);
   if (!errors.empty()) return errors.to_api_error();
   if (response->choices.empty()) return bad_request_for("generate_response has no choices", "generate_response");
-  return chat_body(std::move(*response), prompt, request, config);
+  return chat_body(std::move(*response), prompt, *asked, config);
 }
 
 ApiResult<std::string> derender_completion(const JsonValue& body, const ServingConfig& config) {
-  if (auto error = check_body(body, config)) return *error;
-  CompletionRequest request;
-  bool has_request = false;
-  if (const JsonValue completion_request = body["completion_request"]; !completion_request.is_null()) {
-    auto parsed = parse_completion_request(completion_request, config);
-    if (!parsed.ok()) return parsed.error();
-    request = std::move(*parsed);
-    has_request = true;
-  }
+  if (auto error = check_derender_body(body, config)) return *error;
+  if (truthy(body["stream"])) return derender_completion_chunk(body, config);
+  auto asked = read_completion_request(body, config);
+  if (!asked.ok()) return asked.error();
+  const CompletionRequest request = asked->value_or(CompletionRequest());
   auto read = read_responses(body, config);
   if (!read.ok()) return read.error();
   CompletionReplyOptions options;
@@ -172,10 +123,10 @@ ApiResult<std::string> derender_completion(const JsonValue& body, const ServingC
                    request.sampling.include_stop_str_in_output, config);
     }
   }
-  if (has_logprobs) options.logprobs = has_request ? static_cast<int>(request.sampling.logprobs.value_or(0)) : -1;
-  CompletionReply reply(
-      reply_options(read->responses.front().request_id, read->responses.front().choices.size(), read->prompts, config),
-      std::move(options), token_text(request, config));
+  if (has_logprobs) options.logprobs = *asked ? static_cast<int>(request.sampling.logprobs.value_or(0)) : -1;
+  CompletionReply reply(derendered_reply_options(read->responses.front().request_id,
+                                                 read->responses.front().choices.size(), read->prompts, config),
+                        std::move(options), token_text(request, config));
   return put_together(reply, std::move(read->responses));
 }
 

@@ -167,7 +167,10 @@ Usage ReplyAssembler::usage() const {
 }
 
 Usage ReplyAssembler::choice_usage(int index, const Choice& choice) const {
-  return {.prompt_tokens = static_cast<int64_t>(options_.prompts[prompt_of(index)].size()),
+  const auto& prompt = options_.prompts[prompt_of(index)];
+  // Where nobody has the prompt there is one alone, of which the count is known.
+  const auto known = static_cast<int64_t>(prompt.size());
+  return {.prompt_tokens = prompt.empty() ? options_.prompt_tokens.value_or(known) : known,
           .completion_tokens = choice.num_tokens};
 }
 

@@ -20,6 +20,7 @@ struct ReplyOptions {
   int64_t created = 0;
   double arrival_s = 0;
   int n = 1;
+  int first_index = 0;                        // of the first choice, where others are in other replies
   std::vector<std::vector<int32_t>> prompts;  // token ids
   std::optional<int64_t> prompt_tokens{};     // in all, where the prompts are empty because nobody has them
   bool stream = false;

@@ -19,9 +19,10 @@ std::optional<FinishReason> finish_reason(std::string_view name) {
   return std::nullopt;
 }
 
-void read_finish(FieldReader& reader, SequenceDelta& out) {
-  std::optional<std::string> name = "stop";
+void read_finish(FieldReader& reader, SequenceDelta& out, ResponsePart part) {
+  std::optional<std::string> name;
   reader.read("finish_reason", name);
+  if (!name && part == ResponsePart::kChunk) return;
   out.finish_reason = finish_reason(name.value_or("stop"));
   if (!out.finish_reason) {
     reader.errors().add({"literal_error",
@@ -100,7 +101,7 @@ MaybeError check_size(const SequenceDelta& choice, const ServingConfig& config) 
 }  // namespace
 
 ApiResult<TokenResponse> read_token_response(const JsonValue& json, const std::string& loc, FieldErrors& errors,
-                                             const ServingConfig& config) {
+                                             const ServingConfig& config, ResponsePart part) {
   TokenResponse out;
   if (!json.is_object()) {
     errors.add({"model_attributes_type",
@@ -126,7 +127,7 @@ ApiResult<TokenResponse> read_token_response(const JsonValue& json, const std::s
     FieldReader inner(choice, fmt::format("{}.choices.{}", loc, out.choices.size()), errors);
     SequenceDelta& delta = out.choices.emplace_back();
     delta.index = static_cast<int>(out.choices.size()) - 1;
-    read_finish(inner, delta);
+    read_finish(inner, delta, part);
     read_ids(inner, delta);
     read_logprobs(inner, delta);
     read_weight_versions(choice["weight_versions"], delta);

@@ -1,6 +1,7 @@
 // A reply of /inference/v1/generate as derender reads it back.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,9 +18,14 @@ struct TokenResponse {
   bool has_logprobs = false;
 };
 
+enum class ResponsePart : uint8_t {
+  kWhole,
+  kChunk,  // of a stream: it may go on
+};
+
 // Reads `loc`. What is wrong in form goes to `errors`; what this server could never have answered is refused.
 ApiResult<TokenResponse> read_token_response(const JsonValue& json, const std::string& loc, FieldErrors& errors,
-                                             const ServingConfig& config);
+                                             const ServingConfig& config, ResponsePart part = ResponsePart::kWhole);
 
 // The prompt that the response answers.
 struct AnsweredPrompt {

@@ -70,7 +70,7 @@ ApiResult<std::string> tokenize_messages(const JsonValue& body, const ServingCon
   fields.tools = body["tools"];
   if (!errors.empty()) return errors.to_api_error();
   if (auto error = check_model_name(model, config)) return *error;
-  if (auto error = check_media_settings(body)) return *error;
+  if (auto error = check_media_settings(body, config)) return *error;
   if (!config.tokenizer) return no_tokenizer();
   const auto prompt = render_chat(body["messages"], fields, config);
   if (!prompt.ok()) return prompt.error();

@@ -1,12 +1,13 @@
 #include "sampling/sampler.h"
+#include "sampling/masked_row.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "base/check.h"
 #include "sampling/draw.h"
 #include "sampling/logits_processors.h"
+#include "sampling/masked_row.h"
 #include "sampling/philox.h"
 #include "sampling/ranking.h"
 #include "sampling/truncation.h"
@@ -34,35 +35,18 @@ float kept_logprob(const VocabKernels& kernels, const VocabRow& row, const Trunc
   return std::min(kept - LogNormalizer(kernels, row.blocks()).log_sum(), 0.0f);
 }
 
-// A grammar's mask comes before everything else, raw log-probs included. Most words are nearly full or nearly empty, so
-// only what is rarer within each is done bit by bit.
-void apply_mask(std::span<const uint32_t> mask, std::span<const float> logits, std::vector<float>& out) {
-  constexpr size_t kBits = 32;
-  out.resize(logits.size());
-  for (size_t first = 0; first < logits.size(); first += kBits) {
-    const size_t count = std::min(kBits, logits.size() - first);
-    const float* from = logits.data() + first;
-    float* to = out.data() + first;
-    const uint32_t inside = count == kBits ? ~0U : (1U << count) - 1;
-    const uint32_t allowed = first / kBits < mask.size() ? mask[first / kBits] & inside : 0;
-    if (std::popcount(allowed) < static_cast<int>(kBits / 2)) {
-      std::fill_n(to, count, -kInfinity);
-      for (uint32_t left = allowed; left != 0; left &= left - 1)
-        to[std::countr_zero(left)] = from[std::countr_zero(left)];
-    } else {
-      std::copy_n(from, count, to);
-      for (uint32_t left = ~allowed & inside; left != 0; left &= left - 1) to[std::countr_zero(left)] = -kInfinity;
-    }
-  }
-}
-
 }  // namespace
 
 struct Sampler::Scratch {
   explicit Scratch(const VocabKernels& kernels)
-      : raw_row(kernels), processed_row(kernels), truncator(kernels), drawer(kernels), ranker(kernels) {}
+      : masked(kernels),
+        raw_row(kernels),
+        processed_row(kernels),
+        truncator(kernels),
+        drawer(kernels),
+        ranker(kernels) {}
 
-  std::vector<float> allowed;    // the logits with those of barred tokens at -inf; sized on first use
+  MaskedRow masked;
   std::vector<float> processed;  // the row after processors and temperature; sized on first use
   VocabRow raw_row;
   VocabRow processed_row;
@@ -119,17 +103,18 @@ SampleResult Sampler::sample(const SampleTask& asked, int thread) {
   result.finite = false;
   SampleTask task = asked;
   const bool masked = !asked.allowed.empty();
+  // A grammar's mask comes before everything else, raw log-probs included.
   if (masked) {
-    if (!finite(asked.logits)) return result;  // the mask may hide it
-    apply_mask(asked.allowed, asked.logits, s.allowed);
-    task.logits = s.allowed;
-    task.blocks = {};  // those of the logits as they were
+    s.masked.reset(asked.allowed, asked.logits, asked.blocks);
+    if (!s.masked.logits_finite()) return result;
+    task.logits = s.masked.values();
   }
+  const auto blocks = [&] { return masked ? s.masked.blocks() : asked.blocks; };
   const std::span<const float> values = process(task, s);
   const bool in_place = values.data() == task.logits.data();
   const bool processed = is_processed(params.logprobs_mode);
   const bool needs_row = !params.greedy() || (params.logprobs && (processed || in_place));
-  if (needs_row) s.processed_row.reset(values, in_place ? task.blocks : std::span<const BlockStat>());
+  if (needs_row) s.processed_row.reset(values, in_place ? blocks() : std::span<const BlockStat>());
   const bool values_finite = needs_row ? s.processed_row.finite() : finite(values);
   // Processors may hide what is not finite, so the logits are looked at themselves; a temperature leaves it as it is.
   const bool hidden = LogitsProcessors::needed(params, {task.prompt_token_ids, task.output_token_ids});
@@ -159,7 +144,7 @@ SampleResult Sampler::sample(const SampleTask& asked, int thread) {
     scored.normalizer = LogNormalizer(kernels_, truncation.blocks);
   } else {
     if (!in_place) {
-      s.raw_row.reset(task.logits, task.blocks);
+      s.raw_row.reset(task.logits, blocks());
       scored.row = &s.raw_row;
     }
     scored.normalizer = LogNormalizer(kernels_, scored.row->blocks());

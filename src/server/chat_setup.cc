@@ -81,8 +81,8 @@ Status load_parsers(const ChatOptions& options, const Tokenizer* tokenizer, Chat
     const int32_t id = tokenizer == nullptr ? -1 : tokenizer->piece_to_id(text);
     return id < 0 ? std::nullopt : std::optional<int32_t>(id);
   };
-  UNSPOOL_ASSIGN(config.parsers,
-                 chat::OutputParsers::create(options.tool_call_parser, options.reasoning_parser, token_id));
+  UNSPOOL_ASSIGN(config.parsers, chat::OutputParsers::create(options.tool_call_parser, options.reasoning_parser,
+                                                             token_id, options.strict_tool_calling));
   return {};
 }
 
@@ -93,6 +93,7 @@ Result<ChatConfig> load_chat_config(const ChatOptions& options, const std::strin
   ChatConfig config;
   config.content_format = options.content_format;
   config.trust_request_template = options.trust_request_template;
+  config.trust_request_media = options.trust_request_media;
   config.response_role = options.response_role;
   config.exclude_tools_when_none = options.exclude_tools_when_none;
   config.tool_strict_level = options.tool_strict_level;

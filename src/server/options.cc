@@ -206,7 +206,7 @@ Result<ServeOptions> parse_serve_options(const std::vector<std::string>& words, 
   read_memory(reader, values, out);
   read_replies(reader, values, out);
   read_environment(environment, reader, out);
-  out.chat = read_chat_options(reader, values);
+  out.chat = read_chat_options(reader, values, environment);
   out.control = read_control_options(reader, values, environment);
   out.grammar = read_grammar_options(reader, values, environment);
   if (!reader.error().ok()) return reader.error().error();

@@ -231,6 +231,72 @@ def test_calls_that_must_be_made(server, choice, finish, names):
 
 
 @pytest.mark.short
+@pytest.mark.parametrize("parser", ["hermes", "qwen3_xml", "pythonic"])
+def test_calls_that_are_not_strict(own_server, tiny, parser):
+    """VLLM_ENFORCE_STRICT_TOOL_CALLING=0: forced calls are JSON, whatever the parser; what the model does else is free."""
+    flags = ("--chat-template", CHATML, "--enable-auto-tool-choice", "--tool-call-parser", parser)
+    server = own_server(tiny, *flags, env={"VLLM_ENFORCE_STRICT_TOOL_CALLING": "0"})
+    fields = {"tools": STRICT, "max_tokens": 300, "parallel_tool_calls": False, **DETAILS}
+    for choice, finish, names in [("required", "tool_calls", {"weather", "time"}), (NAMED, "stop", {"time"})]:
+        seen = 0
+        for seed in range(6):
+            (whole,) = chat(server, tool_choice=choice, seed=seed, **fields)["choices"]
+            if whole["finish_reason"] == "length":
+                continue  # a random model writes spaces for as long as it may
+            ((name, arguments),) = calls(whole)
+            assert name in names and json.loads(arguments)["city"] in ("Paris", "Rome é")
+            assert whole["message"]["content"] == "" and whole["finish_reason"] == finish
+            text = text_of(server, [int(e["token"].removeprefix("token_id:")) for e in whole["logprobs"]["content"]])
+            assert text.lstrip().startswith("[" if choice == "required" else "{")
+            chunks = chat_stream(server, tool_choice=choice, seed=seed, **fields)
+            deltas = [part["delta"] for chunk in chunks for part in chunk["choices"]]
+            assert streamed_calls(deltas) == [(name, json.loads(arguments))]
+            assert chunks[-1]["choices"][0]["finish_reason"] == finish
+            seen += 1
+        assert seen
+    free = {"max_tokens": 20, "seed": 1, "ignore_eos": True, "return_token_ids": True}
+    plain = chat(server, tools=STRICT, tool_choice="none", **free)["choices"][0]["token_ids"]
+    assert chat(server, tools=STRICT, tool_choice="auto", **free)["choices"][0]["token_ids"] == plain
+
+
+def test_strictness_is_a_switch(own_server, tiny):
+    with pytest.raises(ServerDied, match="VLLM_ENFORCE_STRICT_TOOL_CALLING must be 0 or 1"):
+        own_server(tiny, env={"VLLM_ENFORCE_STRICT_TOOL_CALLING": "maybe"})
+
+
+@pytest.mark.short
+def test_settings_of_media(serve, tiny):
+    """They need trust, and then change nothing."""
+    plain = serve(tiny, "--chat-template", CHATML)
+    trusting = serve(tiny, "--chat-template", CHATML, "--trust-request-mm-kwargs")
+    for name in ("media_io_kwargs", "mm_processor_kwargs"):
+        fields = {name: {"image": {"size": 3}}, "max_tokens": 3, "temperature": 0}
+        status, error = refused(plain, {"messages": HI, **fields}, path=CHAT)
+        assert status == 400 and "--trust-request-mm-kwargs" in error["message"]
+        assert chat(plain, **{**fields, name: {}})["choices"]
+        free = chat(trusting, max_tokens=3, temperature=0)["choices"]
+        assert chat(trusting, **fields)["choices"] == free
+
+
+@pytest.mark.short
+def test_strings_of_bounded_length_are_json(server):
+    """A raw control character in an argument would be no JSON, and the call no call."""
+    text = {"type": "string", "minLength": 60, "maxLength": 80}
+    parameters = {"type": "object", "properties": {"text": text}, "required": ["text"], "additionalProperties": False}
+    tool = {"type": "function", "function": {"name": "note", "strict": True, "parameters": parameters}}
+    fields = {"tools": [tool], "tool_choice": "required", "parallel_tool_calls": False, "max_tokens": 400}
+    read = 0
+    for seed in range(12):
+        (answer,) = chat(server, seed=seed, **fields)["choices"]
+        if answer["finish_reason"] == "length":
+            continue  # spaces, as many as there is room for
+        ((name, arguments),) = calls(answer)
+        assert name == "note" and 60 <= len(json.loads(arguments)["text"]) <= 80
+        read += 1
+    assert read
+
+
+@pytest.mark.short
 def test_calls_of_the_models_own_choice(server):
     """`auto`, with a grammar that makes the model write text and two calls."""
     text = "See: " + CALL + CALL.replace("Paris", "Rome")

@@ -126,12 +126,22 @@ TEST(Hermes, OneCallAloneWhereNoMoreAreWanted) {
   EXPECT_EQ(fixture.stream(two), one);
 }
 
-// What others get wrong: a closing tag inside a string, texts beyond ASCII, calls that are cut short, two objects in
-// one tag, broken JSON. A whole text that is not read as calls is content, to the last byte.
+TEST(Hermes, AClosingTagInAStringIsText) {
+  const Fixture fixture({.parser = "hermes"});
+  const std::string arguments = R"({"cmd": "a\"</tool_call> </tool_call", "</tool_call>": [1]})";
+  const std::string call = R"(<tool_call>{"name": "f", "arguments": )" + arguments + "}</tool_call>";
+  const Parsed two{std::nullopt, "a ", {{0, "f", arguments}, {1, "f", arguments}}};
+  EXPECT_EQ(fixture.whole("a " + call + "\n" + call), two);
+  EXPECT_EQ(fixture.stream("a " + call + "\n" + call), two);
+}
+
+// What others get wrong: texts beyond ASCII, calls that are cut short, two objects in one tag, broken JSON. A whole
+// text that is not read as calls is content, to the last byte.
 TEST(Hermes, BrokenCallsAreContent) {
   const Fixture fixture({.parser = "hermes"});
   for (const std::string text : {
-           R"(a <tool_call>{"name": "f", "arguments": {"cmd": "echo </tool_call> x"}}</tool_call>)",
+           R"(<tool_call>{"name": "f", "arguments": {"a": "cut</tool_call>)",
+           R"(<tool_call>{"name": "f", "arguments": {"a": "\</tool_call>"}}</tool_call>)",
            R"(<tool_call>{"name": "f", "arguments": {"a": "ação)",
            R"(<tool_call>{"name": "f", "arguments": {}} {"name": "g", "arguments": {}}</tool_call> b)",
            R"(<tool_call>{"name": "f", "arguments": {}}</tool_call><tool_call>{</tool_call>)",

@@ -95,6 +95,30 @@ TEST(Values, FiltersOfSequences) {
   EXPECT_EQ(render("{{ 'a\nb'|indent(2) }}|{{ ' a '|trim }}|{{ 'abc'|replace('b', 'x') }}"), "a\n  b|a|axc");
 }
 
+TEST(Values, RangesAreSearched) {
+  EXPECT_EQ(render("{{ range(-1, 1, -3).count(1) }}{{ range(3).count(true) }}{{ range(3).count('a') }}"), "010");
+  EXPECT_EQ(render("{{ range(3, 12, 3).index(6) }}{{ range(9, 0, -3).index(3.0) }}{{ range(9).count(2.5) }}"), "120");
+  EXPECT_EQ(error_of("{{ range(3, 12, 3).index(12) }}").kind, TemplateError::Kind::kRuntime);
+}
+
+TEST(Values, CharactersOfMarkupAreStrings) {
+  EXPECT_EQ(render("{{ 'a<'|safe|list }}{% for c in 'a'|safe %}{{ [c] }}{% endfor %}"), "['a', '<']['a']");
+}
+
+TEST(Values, WhatPythonDoesNotLookAtIsNoFault) {
+  EXPECT_EQ(render("[{{ {'a': 1}[{}.items()] }}{{ {'a': 1}[([], 1)] }}{{ {'a': 1}[[]] }}]"), "[]");
+  EXPECT_EQ(render(R"({{ 'a'|tojson(false, missing) }}{{ "é"|tojson(true, []) }})"), R"("a""\u00e9")");
+  EXPECT_EQ(error_of("{{ [1]|tojson(false, []) }}").kind, TemplateError::Kind::kRuntime);
+  EXPECT_EQ(render("{{ 'abc'|truncate(1e16) }}{{ 'abc'|truncate(3.5, leeway=0.0) }}"), "abcabc");
+  EXPECT_EQ(error_of("{{ 'abcdefghijkl'|truncate(3.5) }}").kind, TemplateError::Kind::kRuntime);
+  EXPECT_EQ(render("{{ 'abcdefghijkl'|truncate(5, true) }}"), "ab...");
+}
+
+TEST(Values, RoundWithoutAPrecisionIsAnInteger) {
+  EXPECT_EQ(render("{{ 2.5|round(none) }} {{ -3.5|round(none) }} {{ true|round(none) }}"), "2 -4 1");
+  EXPECT_EQ(error_of("{{ 2.5|round(none, 'floor') }}").kind, TemplateError::Kind::kRuntime);
+}
+
 TEST(Values, GeneratorsComplainWhenTheyAreUsed) {
   EXPECT_EQ(render("{% set x = [1]|map('nope') %}{% set y = [1]|slice(0) %}ok"), "ok");
   EXPECT_EQ(render("{{ [1, 2, 3]|batch(2, 0)|list }}{{ [1, 2, 3]|slice(2)|list }}"), "[[1, 2], [3, 0]][[1, 2], [3]]");
