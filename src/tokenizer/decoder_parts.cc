@@ -20,7 +20,8 @@ using LoadedPart = Result<std::unique_ptr<const DecoderPart>>;
 void join(Tokens& tokens) {
   std::string all;
   for (const std::string& token : tokens) all.append(token);
-  tokens.assign(1, std::move(all));
+  tokens.clear();
+  tokens.push_back(std::move(all));
 }
 
 class FusePart final : public DecoderPart {
