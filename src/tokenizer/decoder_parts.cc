@@ -85,10 +85,14 @@ class MetaspacePart final : public DecoderPart {
 
  private:
   void replace_all(std::string& token, std::string_view with) const {
-    for (size_t at = token.find(replacement_); at != std::string::npos; at = token.find(replacement_, at)) {
-      token.replace(at, replacement_.size(), with);
-      at += with.size();
+    std::string replaced;
+    size_t at = 0;
+    for (size_t found = token.find(replacement_); found != std::string::npos; found = token.find(replacement_, at)) {
+      replaced.append(token, at, found - at).append(with);
+      at = found + replacement_.size();
     }
+    if (at == 0) return;
+    token = replaced.append(token, at);
   }
 
   Metaspace options_;
