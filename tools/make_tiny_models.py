@@ -15,14 +15,17 @@ from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.utils.logging import disable_progress_bar
 
 import tokenizer_families
 from golden_values import golden_values, greedy_continuation, log_probs, write_golden
-from tiny_model_variants import LLAMA3_ROPE, VARIANTS
+from tiny_model_variants import VARIANTS
 
 PROMPT_LENGTHS = [1, 5, 19, 64, 205]  # the last crosses a block of 128 keys
 GREEDY_PROMPTS = [1, 2, 4]  # which of the prompts are continued
+BORDER_LENGTHS = [1, 2, 17, 40, 63, 64]  # of the prompts within a border of 64
+BORDER_GREEDY_PROMPTS = [3]  # whose continuation ends at the border
 GREEDY_TOKENS = 24
 MIN_GREEDY_GAP = 0.05  # nats between the likeliest and the next id: rounding does not swap them
 MIN_DISTINCT_TOKENS = 8  # of GREEDY_TOKENS: a model that repeats one token tests little
@@ -117,9 +120,19 @@ def clear_greedy(model, prompt, eos):
     return entry
 
 
-def make_prompts(name, vocab_size):
+def make_prompts(name, vocab_size, lengths=PROMPT_LENGTHS):
     dice = random.Random(name)
-    return [[dice.randrange(vocab_size) for _ in range(length)] for length in PROMPT_LENGTHS]
+    return [[dice.randrange(vocab_size) for _ in range(length)] for length in lengths]
+
+
+def fix_rotation(model, max_model_len):
+    """Frequencies that transformers has for a sequence of max_model_len tokens, whatever length comes."""
+    rotary = model.model.rotary_emb
+    length = torch.tensor(max_model_len) if rotary.rope_type == "dynamic" else max_model_len
+    frequencies, rotary.attention_scaling = ROPE_INIT_FUNCTIONS[rotary.rope_type](model.config, seq_len=length)
+    rotary.inv_freq.copy_(frequencies)
+    rotary.rope_type = "default"  # no update in a forward pass
+    return model
 
 
 def rope_effect(model, prompt):
@@ -131,19 +144,65 @@ def rope_effect(model, prompt):
     return float((log_probs(plain, prompt) - log_probs(model, prompt)).abs().max())
 
 
-def find_seed(variant, token_ids, eos, prompts):
-    """The first seed that passes, and its greedy continuations."""
+def clear_greedies(model, prompts, eos):
+    """The golden entries of all prompts, or None if one has none."""
+    entries = []
+    for prompt in prompts:
+        entry = clear_greedy(model, prompt, eos)
+        if entry is None:
+            return None
+        entries.append(entry)
+    return entries
+
+
+def sides(variant, vocab_size):
+    """(max_model_len, prompts, those that are continued): the usual ones, then those within a border."""
+    prompts = make_prompts(variant.name, vocab_size)
+    yield variant.max_model_len, prompts, [prompts[i] for i in GREEDY_PROMPTS]
+    if variant.border_len:
+        prompts = make_prompts(variant.name + "/border", vocab_size, BORDER_LENGTHS)
+        yield variant.border_len, prompts, [prompts[i] for i in BORDER_GREEDY_PROMPTS]
+
+
+def served(variant, model, max_model_len):
+    """The model as a server has it that is started for so many tokens."""
+    return fix_rotation(model, max_model_len) if max_model_len == variant.max_model_len and max_model_len else model
+
+
+def find_seed(variant, token_ids, eos):
+    """The first seed that passes, and the greedy continuations of both sides."""
     for seed in range(MAX_SEEDS):
-        model = to_float32(make_model(variant, seed, token_ids))
         greedy = []
-        for index in GREEDY_PROMPTS:
-            entry = clear_greedy(model, prompts[index], eos)
-            if entry is None:
+        for max_model_len, _, continued in sides(variant, variant.sizes["vocab_size"]):
+            model = served(variant, to_float32(make_model(variant, seed, token_ids)), max_model_len)
+            greedy.append(clear_greedies(model, continued, eos))
+            if greedy[-1] is None:
                 break
-            greedy.append(entry)
         else:
             return seed, greedy
     raise RuntimeError(f"{variant.name}: no seed below {MAX_SEEDS} passes")
+
+
+def check_length_rule(variant, directory, golden):
+    """That the frequencies of both sides are transformers' own at those lengths: longrope has one set beyond the border,
+    dynamic one for each length."""
+    plain = load(directory)
+    rope_type = variant.rope["rope_type"]
+    if rope_type == "longrope":
+        longest = max(range(len(golden["prompts"])), key=lambda i: len(golden["prompts"][i]))
+        prompt, expected = golden["prompts"][longest], golden["prompt_logprobs"][longest]
+    else:
+        dice = random.Random(variant.name + "/longest")
+        prompt = [dice.randrange(variant.sizes["vocab_size"]) for _ in range(variant.max_model_len)]
+        fixed = fix_rotation(load(directory), variant.max_model_len)
+        expected = golden_values(fixed, [prompt], [])["prompt_logprobs"][0]
+    actual = golden_values(plain, [prompt], [])["prompt_logprobs"][0]
+    if max(abs(a - b) for a, b in zip(expected[1:], actual[1:], strict=True)) > 1e-5:
+        raise RuntimeError(f"{variant.name}: transformers rotates a prompt of {len(prompt)} tokens otherwise")
+
+
+def load(directory):
+    return AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
 
 
 def make(variant, directory):
@@ -155,18 +214,26 @@ def make(variant, directory):
     tokenizer_families.save(variant.tokenizer_family, tokenizer, directory)
     family = tokenizer_families.FAMILIES[variant.tokenizer_family]
     token_ids, eos = special_ids(tokenizer, family), eos_ids(tokenizer, family)
-    prompts = make_prompts(variant.name, vocab_size)
-    seed, greedy = find_seed(variant, token_ids, eos, prompts)
+    seed, greedy = find_seed(variant, token_ids, eos)
     save_model(variant, make_model(variant, seed, token_ids), directory)
     write_json(directory / "generation_config.json", generation_config(variant, token_ids, eos))
 
     # Golden values from the files, so that a wrong file cannot have right values.
-    loaded = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
-    if greedy != [clear_greedy(loaded, entry["prompt"], eos) for entry in greedy]:
-        raise RuntimeError(f"{variant.name}: the saved model differs from the one in memory")
-    if variant.rope is LLAMA3_ROPE and rope_effect(loaded, prompts[-1]) < MIN_ROPE_EFFECT:
-        raise RuntimeError(f"{variant.name}: RoPE scaling has no effect on the longest prompt")
-    write_golden(directory / "golden.json", golden_values(loaded, prompts, greedy))
+    parts = []
+    for (max_model_len, prompts, continued), entries in zip(sides(variant, vocab_size), greedy, strict=True):
+        loaded = served(variant, load(directory), max_model_len)
+        if entries != clear_greedies(loaded, continued, eos):
+            raise RuntimeError(f"{variant.name}: the saved model differs from the one in memory")
+        scaled = not parts and variant.rope["rope_type"] != "default"
+        if scaled and rope_effect(loaded, prompts[-1]) < MIN_ROPE_EFFECT:
+            raise RuntimeError(f"{variant.name}: RoPE scaling has no effect on the longest prompt")
+        parts.append(golden_values(loaded, prompts, entries))
+        if max_model_len:
+            parts[-1]["max_model_len"] = [max_model_len]
+    if variant.border_len:
+        check_length_rule(variant, directory, parts[0])
+        write_golden(directory / "golden_border.json", parts[1])
+    write_golden(directory / "golden.json", parts[0])
     return seed
 
 

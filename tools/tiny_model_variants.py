@@ -17,6 +17,22 @@ LLAMA3_ROPE = {
     "original_max_position_embeddings": 64,
 }
 
+# The others, likewise stretched beyond 64 positions.
+LINEAR_ROPE = {"rope_type": "linear", "factor": 4.0}
+DYNAMIC_ROPE = {"rope_type": "dynamic", "factor": 8.0}
+YARN_ROPE = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64}
+YARN_MSCALE_ROPE = {**YARN_ROPE, "mscale": 1.3, "mscale_all_dim": 0.6, "beta_fast": 8.0, "truncate": False}
+
+
+def longrope(half, original):
+    """Factors as Phi-3 has them: from 1 on, growing, the long ones far above the short ones."""
+    return {
+        "rope_type": "longrope",
+        "short_factor": [round(1 + 0.05 * i, 4) for i in range(half)],
+        "long_factor": [round(1.1 + 0.8 * i**1.5, 4) for i in range(half)],
+        "original_max_position_embeddings": original,
+    }
+
 
 @dataclass
 class Variant:
@@ -31,6 +47,10 @@ class Variant:
     shard_size_bytes: int | None = None
     tokenizer_vocab_size: int | None = None  # smaller than the model's, as Qwen's padded vocabularies
     generation: dict = field(default_factory=dict)  # more for generation_config.json
+    # Where frequencies depend on the length: golden values as a server has them that is started for that many tokens,
+    # and others for as many as border_len, where transformers' are the same for every length up to it.
+    max_model_len: int | None = None
+    border_len: int | None = None
 
 
 def _sizes(hidden, intermediate, layers, heads, kv_heads, vocab, tied, **others):
@@ -82,5 +102,27 @@ VARIANTS = [
     ),
     Variant(
         "qwen3-tied", Qwen3Config, "qwen2", _sizes(40, 66, 2, 4, 2, 352, tied=True, head_dim=16), rope_theta=1000000.0,
+    ),
+    Variant(
+        "llama-rope-linear", LlamaConfig, "smollm", _sizes(32, 40, 2, 4, 2, 320, tied=True), rope=LINEAR_ROPE,
+        legacy_config=True,
+    ),
+    Variant(
+        "llama-rope-dynamic", LlamaConfig, "smollm",
+        _sizes(48, 40, 2, 2, 1, 320, tied=True, max_position_embeddings=64), rope=DYNAMIC_ROPE,
+        max_model_len=512, border_len=64,
+    ),
+    Variant(
+        "qwen3-rope-yarn", Qwen3Config, "qwen2", _sizes(40, 50, 2, 2, 1, 320, tied=True, head_dim=24), rope=YARN_ROPE,
+        rope_theta=1000000.0,
+    ),
+    Variant(
+        "llama-rope-yarn-mscale", LlamaConfig, "smollm", _sizes(32, 40, 2, 2, 2, 320, tied=True),
+        rope=YARN_MSCALE_ROPE, legacy_config=True,
+    ),
+    Variant(
+        "llama-rope-longrope", LlamaConfig, "smollm",
+        _sizes(40, 44, 2, 2, 1, 320, tied=True, max_position_embeddings=512), rope=longrope(10, 64),
+        max_model_len=512, border_len=64,
     ),
 ]  # fmt: skip

@@ -7,8 +7,10 @@
 
 namespace unspool {
 
-RotaryEmbedding::RotaryEmbedding(std::vector<float> inverse_frequencies, int64_t max_positions)
-    : frequencies_(std::move(inverse_frequencies)), runs_(static_cast<size_t>((max_positions + kRun - 1) / kRun)) {}
+RotaryEmbedding::RotaryEmbedding(std::vector<float> inverse_frequencies, int64_t max_positions, double attention_factor)
+    : frequencies_(std::move(inverse_frequencies)),
+      attention_factor_(static_cast<float>(attention_factor)),
+      runs_(static_cast<size_t>((max_positions + kRun - 1) / kRun)) {}
 
 const float* RotaryEmbedding::run_of(int64_t position) {
   const int64_t index = position / kRun;
@@ -22,8 +24,8 @@ const float* RotaryEmbedding::run_of(int64_t position) {
         const float angle = static_cast<float>(index * kRun + i) * frequencies_[static_cast<size_t>(j)];
         double sine = 0.0, cosine = 0.0;
         contract_sincos(static_cast<double>(angle), &sine, &cosine);
-        run[static_cast<size_t>(i * 2 * half() + j)] = static_cast<float>(cosine);
-        run[static_cast<size_t>((i * 2 + 1) * half() + j)] = static_cast<float>(sine);
+        run[static_cast<size_t>(i * 2 * half() + j)] = static_cast<float>(cosine) * attention_factor_;
+        run[static_cast<size_t>((i * 2 + 1) * half() + j)] = static_cast<float>(sine) * attention_factor_;
       }
   }
   return run.get();

@@ -14,21 +14,32 @@ CausalLm::CausalLm(const ModelConfig& config, Backend& backend, const ModelOptio
     : config_(config),
       backend_(backend),
       options_(options),
-      rotary_(inverse_frequencies(config.rope, config.head_dim), options.max_positions),
+      rotary_(rope_frequencies(config.rope, options.max_positions), options.max_positions,
+              config.rope.attention_factor),
       weights_(backend, options.dtype),
       mlp_scratch_(backend, options.max_tokens, options.dtype, options.precision) {}
+
+Result<std::unique_ptr<CausalLm>> CausalLm::create(const ModelConfig& config, Backend& backend,
+                                                   const ModelOptions& options) {
+  std::unique_ptr<CausalLm> model(new CausalLm(config, backend, options));
+  UNSPOOL_TRY(model->add_weights());
+  return model;
+}
+
+Status CausalLm::load_weights(const Checkpoint& checkpoint, const LoadProgress& progress) {
+  UNSPOOL_TRY(weights_.check(checkpoint));
+  weights_.load(checkpoint, progress);
+  if (const auto changed = checkpoint.changed_file()) {
+    return invalid_argument(fmt::format("{} was changed while it was read", *changed));
+  }
+  return allocate_scratch();
+}
 
 Result<std::unique_ptr<CausalLm>> CausalLm::load(const ModelConfig& config, const Checkpoint& checkpoint,
                                                  Backend& backend, const ModelOptions& options,
                                                  const LoadProgress& progress) {
-  std::unique_ptr<CausalLm> model(new CausalLm(config, backend, options));
-  UNSPOOL_TRY(model->add_weights());
-  UNSPOOL_TRY(model->weights_.check(checkpoint));
-  model->weights_.load(checkpoint, progress);
-  if (const auto changed = checkpoint.changed_file()) {
-    return invalid_argument(fmt::format("{} was changed while it was read", *changed));
-  }
-  UNSPOOL_TRY(model->allocate_scratch());
+  UNSPOOL_ASSIGN(auto model, create(config, backend, options));
+  UNSPOOL_TRY(model->load_weights(checkpoint, progress));
   return model;
 }
 

@@ -16,6 +16,8 @@ namespace unspool {
 struct Family {
   std::string_view architecture;                 // as in config.json's architectures
   std::optional<int64_t> default_head_dim = {};  // none: hidden_size / num_attention_heads
+  RopeFamily rope = {};                          // its sizes are the config's
+  std::optional<RopeFamily> local_rope = {};     // of layers that rotate otherwise (LayerConfig::rotation 1)
   // Reads the switches into a config that has the sizes, and one entry a layer.
   Status (*read_switches)(const ConfigReader& config, ModelConfig& model);
   // Adds a layer's tensors to the weights, in the order in which they are loaded.

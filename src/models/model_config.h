@@ -30,6 +30,7 @@ struct ModelConfig {
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   RopeConfig rope;
+  std::optional<RopeConfig> local_rope;
   std::vector<LayerConfig> layers;  // [num_hidden_layers]
 
   // What the family or the file switches on.

@@ -1,26 +1,19 @@
 #include "weights/checkpoint.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
 
+#include "base/check.h"
 #include "base/file.h"
-#include "json/json.h"
 #include "weights/quote.h"
 
 namespace unspool {
 namespace {
-
-constexpr std::string_view kSingleFile = "model.safetensors";
-
-// Tensor name to file name, from the index.
-using WeightMap = std::map<std::string, std::string>;
 
 // The plain files of the directory by name, sorted.
 Result<std::vector<std::string>> list_files(const std::string& dir) {
@@ -33,55 +26,6 @@ Result<std::vector<std::string>> list_files(const std::string& dir) {
   if (error) return not_found(fmt::format("cannot read the model directory {}: {}", dir, error.message()));
   std::sort(names.begin(), names.end());
   return names;
-}
-
-Result<WeightMap> read_index(const std::string& path) {
-  UNSPOOL_ASSIGN(const std::string text, read_file(path));
-  auto document = JsonDocument::parse(text);
-  if (!document.ok()) return invalid_argument(path + ": " + document.error().message);
-  const JsonValue weight_map = document->root()["weight_map"];
-  if (!weight_map.is_object()) return invalid_argument(path + ": weight_map: expected an object");
-  WeightMap files;
-  for (const auto& [tensor, value] : weight_map.members()) {
-    const std::optional<std::string_view> file = value.as_string();
-    if (!file || !is_shard_name(*file)) {
-      return invalid_argument(
-          fmt::format("{}: weight_map: {}: expected the name of a file in the same directory, got {}", path,
-                      quote_name(tensor), quote_name(value.dump())));
-    }
-    if (!files.emplace(tensor, *file).second) {
-      return invalid_argument(fmt::format("{}: weight_map: {} is given twice", path, quote_name(tensor)));
-    }
-  }
-  if (files.empty()) return invalid_argument(path + ": weight_map: expected at least one tensor");
-  return files;
-}
-
-// The only file to read where there is no index.
-Result<std::string> pick_file(const std::string& dir, const std::vector<std::string>& names) {
-  std::vector<std::string> safetensors;
-  std::vector<std::string> others;
-  for (const std::string& name : names) {
-    if (name.ends_with(".safetensors")) safetensors.push_back(name);
-    for (const std::string_view suffix : {".bin", ".pt", ".pth", ".gguf"}) {
-      if (name.ends_with(suffix)) others.push_back(name);
-    }
-  }
-  if (std::find(safetensors.begin(), safetensors.end(), kSingleFile) != safetensors.end())
-    return std::string(kSingleFile);
-  if (safetensors.size() == 1) return safetensors.front();
-  if (!safetensors.empty()) {
-    return invalid_argument(
-        fmt::format("{}: {} safetensors files ({}, ...) and no {} that says what belongs to the model", dir,
-                    safetensors.size(), safetensors.front(), kCheckpointIndex));
-  }
-  if (!others.empty()) {
-    return invalid_argument(
-        fmt::format("{}: no safetensors weights; {} is of a format that is not read: save the model with "
-                    "save_pretrained(..., safe_serialization=True)",
-                    dir, others.front()));
-  }
-  return not_found(fmt::format("{}: no weights: expected {} or {}", dir, kSingleFile, kCheckpointIndex));
 }
 
 // What the index and the shards say of each other must be the same. `location` gives the file a tensor was found in, or
@@ -107,10 +51,6 @@ Status check_index(const std::string& path, const WeightMap& weight_map, const s
 
 }  // namespace
 
-bool is_shard_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
-}
-
 Result<Checkpoint> Checkpoint::open(const std::string& dir) {
   Checkpoint checkpoint;
   checkpoint.dir_ = dir;
@@ -121,8 +61,15 @@ Result<Checkpoint> Checkpoint::open(const std::string& dir) {
   WeightMap weight_map;
   std::set<std::string> files;
   if (has(kCheckpointIndex)) {
-    UNSPOOL_ASSIGN(weight_map, read_index(index_path));
-    for (const auto& [tensor, file] : weight_map) files.insert(file);
+    UNSPOOL_ASSIGN(const std::string text, read_file(index_path));
+    UNSPOOL_ASSIGN(weight_map, parse_checkpoint_index(text, index_path));
+    for (const auto& [tensor, file] : weight_map) {
+      if (!has(file)) {
+        return not_found(fmt::format("{}: weight_map puts {} into {}, which is not there", index_path,
+                                     quote_name(tensor), quote_name(file)));
+      }
+      files.insert(file);
+    }
     if (has(kSingleFile) && !files.contains(std::string(kSingleFile))) {
       return invalid_argument(
           fmt::format("{}: both {} and {}, which does not name it: one of them is left over from another "
@@ -130,8 +77,8 @@ Result<Checkpoint> Checkpoint::open(const std::string& dir) {
                       dir, kSingleFile, kCheckpointIndex));
     }
   } else {
-    UNSPOOL_ASSIGN(std::string file, pick_file(dir, names));
-    files.insert(std::move(file));
+    UNSPOOL_ASSIGN(const std::vector<std::string> picked, pick_checkpoint_files(dir, names));
+    files.insert(picked.begin(), picked.end());
   }
   for (const std::string& name : files) {
     UNSPOOL_ASSIGN(SafetensorsFile file, SafetensorsFile::open(dir + "/" + name));
@@ -162,7 +109,27 @@ Status Checkpoint::add_file(SafetensorsFile file) {
   return {};
 }
 
+Result<Checkpoint> Checkpoint::dummy(const std::string& dir, const std::vector<DummyTensor>& tensors, DType dtype) {
+  Checkpoint checkpoint;
+  checkpoint.dir_ = dir;
+  int64_t most = 0;
+  for (const DummyTensor& tensor : tensors) {
+    UNSPOOL_CHECK(checkpoint.dummy_shapes_.emplace(tensor.name, tensor.shape).second, "{} is given twice", tensor.name);
+    checkpoint.names_.push_back(tensor.name);
+    checkpoint.total_bytes_ += static_cast<size_t>(tensor.shape.num_elements() * dtype_size(dtype));
+    most = std::max(most, tensor.shape.num_elements());
+  }
+  std::sort(checkpoint.names_.begin(), checkpoint.names_.end());
+  UNSPOOL_ASSIGN(checkpoint.dummies_, DummyStream::create(most, dtype));
+  return checkpoint;
+}
+
 std::optional<CheckpointTensor> Checkpoint::find(std::string_view name) const {
+  if (dummies_) {
+    const auto it = dummy_shapes_.find(std::string(name));
+    if (it == dummy_shapes_.end()) return std::nullopt;
+    return CheckpointTensor{it->first, dummies_->dtype(), it->second, dummies_->first(it->second.num_elements())};
+  }
   const auto it = locations_.find(std::string(name));
   if (it == locations_.end()) return std::nullopt;
   return files_[it->second.file].tensors()[it->second.tensor];
@@ -176,6 +143,7 @@ std::optional<std::string> Checkpoint::changed_file() const {
 
 void Checkpoint::drop_pages() const {
   for (const SafetensorsFile& file : files_) file.drop_pages();
+  if (dummies_) dummies_->drop();
 }
 
 }  // namespace unspool

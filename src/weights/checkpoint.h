@@ -1,4 +1,4 @@
-// The weights of a model directory: one safetensors file, or shards with an index.
+// The weights of a model directory: one safetensors file, or shards with an index; or numbers in their place.
 #pragma once
 
 #include <optional>
@@ -8,22 +8,21 @@
 #include <vector>
 
 #include "base/result.h"
+#include "weights/checkpoint_index.h"
+#include "weights/dummy_stream.h"
 #include "weights/safetensors.h"
 
 namespace unspool {
 
 using CheckpointTensor = SafetensorsTensor;
 
-// Says which shard has which tensor.
-inline constexpr std::string_view kCheckpointIndex = "model.safetensors.index.json";
-// A shard lies in the checkpoint's directory itself: a name that could lead elsewhere is none.
-bool is_shard_name(std::string_view name);
-
 class Checkpoint {
  public:
-  // `dir` holds model.safetensors.index.json with the shards it names, or model.safetensors, or exactly one other
-  // *.safetensors file. Index and shards must agree on every name, and no name may lead out of the directory.
+  // `dir` holds model.safetensors.index.json with the shards it names, or files that pick_checkpoint_files finds. Index
+  // and shards must agree on every name, and no name may lead out of the directory. Other files are passed over.
   static Result<Checkpoint> open(const std::string& dir);
+  // Without any file: these tensors, of a DummyStream. What is found is dead once pages are dropped.
+  static Result<Checkpoint> dummy(const std::string& dir, const std::vector<DummyTensor>& tensors, DType dtype);
 
   std::optional<CheckpointTensor> find(std::string_view name) const;
   // Every name once, sorted.
@@ -49,6 +48,8 @@ class Checkpoint {
   std::unordered_map<std::string, Location> locations_;
   std::vector<std::string> names_;
   size_t total_bytes_ = 0;
+  std::optional<DummyStream> dummies_;
+  std::unordered_map<std::string, Shape> dummy_shapes_;
 };
 
 }  // namespace unspool

@@ -34,6 +34,17 @@ TEST(RotaryTest, IsTheCosineAndSineOfTheFloatAngle) {
   }
 }
 
+TEST(RotaryTest, TheAttentionFactorMultipliesBoth) {
+  RotaryEmbedding plain(kFrequencies, kPositions), scaled(kFrequencies, kPositions, 1.1902380714238083);
+  const std::vector<int32_t> positions = {0, 3, 999};
+  const Gathered a = gather(plain, positions), b = gather(scaled, positions);
+  const auto factor = static_cast<float>(1.1902380714238083);
+  for (size_t i = 0; i < a.cos.size(); ++i) {
+    EXPECT_EQ(b.cos[i], a.cos[i] * factor);
+    EXPECT_EQ(b.sin[i], a.sin[i] * factor);
+  }
+}
+
 TEST(RotaryTest, TheOrderOfAskingIsNoMatter) {
   RotaryEmbedding ascending(kFrequencies, kPositions), other(kFrequencies, kPositions);
   gather(other, {999, 3});

@@ -25,6 +25,7 @@ class CausalLmLoadTest : public testing::Test {
     config_.num_attention_heads = 2;
     config_.num_key_value_heads = 1;
     config_.head_dim = 4;
+    config_.rope.rotary_dim = 4;
     config_.max_position_embeddings = 64;
     config_.qkv_bias = true;
     config_.qk_norm = true;

@@ -147,7 +147,7 @@ TEST(ModelConfigTest, SpellingsThatDisagree) {
   EXPECT_EQ(parsed(kSmolLM2, both).rope.theta, 5.0);  // the overridden one wins
   std::string file = kSmolLM2;
   file.insert(1, R"("rope_parameters": {"rope_type": "default", "rope_theta": 5.0},)");
-  expect_refused(file, "{}", "rope_theta is 100000 at the top level and 5 in rope_parameters");
+  expect_refused(file, "{}", "rope_theta is 100000 at the top level and rope_parameters.rope_theta is 5");
   EXPECT_EQ(parsed(file, R"({"rope_theta": 9.0})").rope.theta, 9.0);
   expect_refused(kSmolLM2, R"({"rope_scaling": {"rope_type": "default", "type": "llama3"}})", "remove one of them");
   expect_refused(kSmolLM2, R"({"rope_scaling": {"rope_type": "default"}, "rope_parameters": {"rope_type": "yarn"}})",
@@ -155,11 +155,11 @@ TEST(ModelConfigTest, SpellingsThatDisagree) {
 }
 
 TEST(ModelConfigTest, RefusesOtherRopeTypesByName) {
-  for (const std::string type : {"linear", "dynamic", "yarn", "longrope", "su", "mrope", ""}) {
+  for (const std::string type : {"ntk", "proportional", "mrope", ""}) {
     const std::string inner = "\": \"" + type + R"(", "factor": 2.0, "rope_theta": 100000.0}})";
     for (const std::string spelling :
          {R"({"rope_scaling": {"type)", R"({"rope_scaling": {"rope_type)", R"({"rope_parameters": {"rope_type)"}) {
-      expect_refused(kSmolLM2, spelling + inner, "unsupported rope type \"" + type + "\"; supported: default, llama3");
+      expect_refused(kSmolLM2, spelling + inner, "unsupported rope type \"" + type + "\"; supported: default, linear,");
     }
   }
   expect_refused(kSmolLM2, R"({"rope_scaling": {"factor": 2.0}})", "rope_scaling has no rope_type");
@@ -175,7 +175,6 @@ TEST(ModelConfigTest, RefusesIncompleteOrAbsurdLlama3) {
   };
   const std::string factors = R"(, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0)";
   expect_refused(kLlama32, scaling(""), "rope_scaling.factor is missing");
-  expect_refused(kLlama32, scaling(factors), "rope_scaling.original_max_position_embeddings is missing");
   expect_refused(kLlama32, scaling(factors + R"(, "original_max_position_embeddings": 0)"), "of at least 1");
   expect_refused(kLlama32, scaling(factors + R"(, "original_max_position_embeddings": 1.5)"), "expected an integer");
   expect_refused(kLlama32, scaling(R"(, "factor": "8")"), "rope_scaling.factor: expected a number");

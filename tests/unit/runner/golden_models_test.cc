@@ -26,36 +26,38 @@ class GoldenModelsTest : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(GoldenModelsTest, PromptLogprobsInFloat32) {
-  const GoldenModel golden(GetParam());
-  ServedModel model({.model = GetParam(), .dtype = DType::kFloat32});
-  ASSERT_EQ(golden.prompts.size(), golden.prompt_logprobs.size());
-  for (size_t p = 0; p < golden.prompts.size(); ++p) {
-    const auto& ids = golden.prompts[p];
-    const std::vector<float> logits = model.logits_of(ids, ServedModel::kMaxTokens);
-    ASSERT_EQ(golden.prompt_logprobs[p].size() + 1, ids.size());
-    for (size_t i = 1; i < ids.size(); ++i)
-      EXPECT_NEAR(logprob(row(logits, static_cast<int64_t>(i) - 1, model.vocab_size()), ids[i]),
-                  golden.prompt_logprobs[p][i - 1], kTolerance)
-          << "prompt " << p << ", token " << i;
+  for (const GoldenModel& golden : GoldenModel::sides(GetParam())) {
+    ServedModel model({.model = GetParam(), .dtype = DType::kFloat32, .max_positions = golden.max_model_len});
+    ASSERT_EQ(golden.prompts.size(), golden.prompt_logprobs.size());
+    for (size_t p = 0; p < golden.prompts.size(); ++p) {
+      const auto& ids = golden.prompts[p];
+      const std::vector<float> logits = model.logits_of(ids, ServedModel::kMaxTokens);
+      ASSERT_EQ(golden.prompt_logprobs[p].size() + 1, ids.size());
+      for (size_t i = 1; i < ids.size(); ++i)
+        EXPECT_NEAR(logprob(row(logits, static_cast<int64_t>(i) - 1, model.vocab_size()), ids[i]),
+                    golden.prompt_logprobs[p][i - 1], kTolerance)
+            << "for " << golden.max_model_len << ", prompt " << p << ", token " << i;
+    }
   }
 }
 
 TEST_P(GoldenModelsTest, GreedyInFloat32) {
-  const GoldenModel golden(GetParam());
-  ServedModel model({.model = GetParam(), .dtype = DType::kFloat32});
-  for (const auto& run : golden.greedy) {
-    const auto table = model.blocks(static_cast<int64_t>(run.prompt.size() + run.token_ids.size()));
-    std::vector<int32_t> ids = run.prompt;
-    int start = 0;
-    for (size_t i = 0; i < run.token_ids.size(); ++i) {
-      std::vector<float> logits;
-      model.step(ids, start, table, &logits);
-      const auto last = row(logits, static_cast<int64_t>(ids.size()) - 1, model.vocab_size());
-      const auto token = static_cast<int32_t>(std::max_element(last.begin(), last.end()) - last.begin());
-      ASSERT_EQ(token, run.token_ids[i]) << "token " << i;
-      EXPECT_NEAR(logprob(last, token), run.logprobs[i], kTolerance) << "token " << i;
-      start += static_cast<int>(ids.size());
-      ids = {token};
+  for (const GoldenModel& golden : GoldenModel::sides(GetParam())) {
+    ServedModel model({.model = GetParam(), .dtype = DType::kFloat32, .max_positions = golden.max_model_len});
+    for (const auto& run : golden.greedy) {
+      const auto table = model.blocks(static_cast<int64_t>(run.prompt.size() + run.token_ids.size()));
+      std::vector<int32_t> ids = run.prompt;
+      int start = 0;
+      for (size_t i = 0; i < run.token_ids.size(); ++i) {
+        std::vector<float> logits;
+        model.step(ids, start, table, &logits);
+        const auto last = row(logits, static_cast<int64_t>(ids.size()) - 1, model.vocab_size());
+        const auto token = static_cast<int32_t>(std::max_element(last.begin(), last.end()) - last.begin());
+        ASSERT_EQ(token, run.token_ids[i]) << "for " << golden.max_model_len << ", token " << i;
+        EXPECT_NEAR(logprob(last, token), run.logprobs[i], kTolerance) << "token " << i;
+        start += static_cast<int>(ids.size());
+        ids = {token};
+      }
     }
   }
 }
@@ -67,7 +69,8 @@ TEST_P(GoldenModelsTest, Bf16HasTheCommittedBits) {
   for (const auto& [precision, suffix] :
        {std::pair{MatmulPrecision::kBf16, "/bf16"}, std::pair{MatmulPrecision::kBf16x2, "/bf16x2"}})
     for (const std::string& isa : cpu::available_instruction_sets()) {
-      ServedModel model({.model = GetParam(), .precision = precision, .isa = isa});
+      ServedModel model(
+          {.model = GetParam(), .precision = precision, .isa = isa, .max_positions = golden.max_model_len});
       Hash hash;
       for (const auto& ids : golden.prompts) hash.add(model.logits_of(ids, ServedModel::kMaxTokens));
       SCOPED_TRACE(isa);

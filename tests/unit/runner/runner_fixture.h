@@ -37,6 +37,7 @@ struct Served {
   std::string isa = {};  // the best
   int threads = 1;
   int64_t block_size = 16;
+  int max_positions = 512;
 };
 
 class ServedModel {
@@ -52,7 +53,7 @@ class ServedModel {
                                .precision = served.precision,
                                .head_precision = served.precision,
                                .max_tokens = kMaxTokens,
-                               .max_positions = kMaxTokens,
+                               .max_positions = served.max_positions,
                                .max_logits_rows = 32};
     auto model = CausalLm::load(config, checkpoint, *backend_, options, [](size_t) {}).value();
     auto cache = backend_->make_kv_cache(kv_cache_shape(config, served.block_size, kBlocks, served.dtype)).value();
@@ -123,14 +124,23 @@ struct GoldenModel {
   std::vector<std::vector<int32_t>> prompts;
   std::vector<std::vector<double>> prompt_logprobs;  // [prompt][token], the first one left out
   std::vector<Greedy> greedy;
+  int max_model_len = ServedModel::kMaxTokens;  // to serve the model for
 
-  explicit GoldenModel(const std::string& model) {
-    const auto document = JsonDocument::parse(read_file(models_dir() + model + "/golden.json").value()).value();
+  explicit GoldenModel(const std::string& model, const std::string& file = "golden.json") {
+    const auto document = JsonDocument::parse(read_file(models_dir() + model + "/" + file).value()).value();
     const JsonValue root = document.root();
     for (const JsonValue& prompt : root["prompts"].elements()) prompts.push_back(ids(prompt));
     for (const JsonValue& row : root["prompt_logprobs"].elements()) prompt_logprobs.push_back(numbers(row));
     for (const JsonValue& run : root["greedy"].elements())
       greedy.push_back({ids(run["prompt"]), ids(run["token_ids"]), numbers(run["logprobs"])});
+    for (const double length : numbers(root["max_model_len"])) max_model_len = static_cast<int>(length);
+  }
+
+  // golden.json, and golden_border.json where the model has other frequencies for short contexts.
+  static std::vector<GoldenModel> sides(const std::string& model) {
+    std::vector<GoldenModel> all{GoldenModel(model)};
+    if (file_exists(models_dir() + model + "/golden_border.json")) all.emplace_back(model, "golden_border.json");
+    return all;
   }
 
  private:

@@ -55,6 +55,63 @@ TEST(CheckpointTest, Shards) {
   EXPECT_EQ(moved.find("b")->bytes[0], std::byte{'2'});
 }
 
+// What trainers, PEFT and Mistral's own tools leave beside a model.
+constexpr const char* kStrays[] = {"consolidated.safetensors",
+                                   "consolidated-00001-of-00002.safetensors",
+                                   "adapter_model.safetensors",
+                                   "training_args.bin",
+                                   "optimizer.safetensors",
+                                   "optimizer.pt",
+                                   "scheduler.pt",
+                                   "rng_state.pth",
+                                   "training_args.safetensors"};
+
+TEST(CheckpointTest, StrayFilesArePassedOver) {
+  const TempDir dir;
+  for (const char* name : kStrays) dir.write(name, one_tensor("stray"));
+  expect_refused(dir, "no weights of a model: adapter_model.safetensors is none of its files");
+  dir.write("weights.safetensors", one_tensor("a"));
+  const auto expect_names = [&](const std::vector<std::string>& names) {
+    const auto checkpoint = Checkpoint::open(dir.path());
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+    EXPECT_EQ(checkpoint->names(), names);
+  };
+  expect_names({"a"});
+  dir.write("model.safetensors", one_tensor("b"));
+  expect_names({"b"});
+  dir.write(kIndex, R"({"weight_map":{"b":"model.safetensors","a":"weights.safetensors"}})");
+  expect_names({"a", "b"});
+}
+
+TEST(CheckpointTest, NumberedShardsWithoutAnIndex) {
+  const TempDir dir;
+  dir.write("model-00001-of-00003.safetensors", one_tensor("a"));
+  dir.write("model-00003-of-00003.safetensors", one_tensor("c"));
+  dir.write("consolidated.safetensors", one_tensor("a"));
+  expect_refused(dir, "model-00002-of-00003.safetensors is missing, of 3 shards");
+  dir.write("model-00002-of-00003.safetensors", one_tensor("b"));
+  const auto checkpoint = Checkpoint::open(dir.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+  EXPECT_EQ(checkpoint->names(), (std::vector<std::string>{"a", "b", "c"}));
+  dir.write("model-00002-of-00003.safetensors", one_tensor("c"));
+  expect_refused(dir, "tensor \"c\" is in ");
+  for (const char* other : {"model-00001-of-00002.safetensors", "other-00001-of-00003.safetensors", "x.safetensors",
+                            "model-1-of-3.safetensors", "-00001-of-00003.safetensors"}) {
+    dir.write(other, one_tensor("d"));
+    expect_refused(dir, "4 safetensors files");
+    std::filesystem::remove(dir.path() + "/" + other);
+  }
+}
+
+// As in the hub's cache, where a model's files are links to blobs of another directory.
+TEST(CheckpointTest, ShardsMayBeLinks) {
+  const TempDir blobs, dir;
+  blobs.write("0123abcd", one_tensor("a"));
+  std::filesystem::create_symlink(blobs.path() + "/0123abcd", dir.path() + "/s1.safetensors");
+  dir.write(kIndex, R"({"weight_map":{"a":"s1.safetensors"}})");
+  EXPECT_TRUE(Checkpoint::open(dir.path()).ok());
+}
+
 TEST(CheckpointTest, RefusesAnIndexThatDisagrees) {
   const TempDir dir;
   dir.write("s1.safetensors", one_tensor("a"));
@@ -65,7 +122,7 @@ TEST(CheckpointTest, RefusesAnIndexThatDisagrees) {
   index(R"("a":"s2.safetensors","b":"s1.safetensors")");
   expect_refused(dir, "which does not have it");
   index(R"("b":"s2.safetensors","a":"s3.safetensors")");
-  expect_refused(dir, "s3.safetensors");
+  expect_refused(dir, "weight_map puts \"a\" into \"s3.safetensors\", which is not there");
   index(R"("a":"s1.safetensors","a":"s2.safetensors","b":"s2.safetensors")");
   expect_refused(dir, "given twice");
   dir.write("s1.safetensors", safetensors_of({{"a", "U8", "[1]", "x"}, {"extra", "U8", "[1]", "x"}}));
