@@ -33,6 +33,7 @@ class ByteLevelPart final : public DecoderPart {
  public:
   void apply(Tokens& tokens, bool as_bytes) const override {
     for (std::string& token : tokens) {
+      if (!unicode::is_valid(token)) continue;  // bytes of a step before
       if (auto bytes = from_byte_level(token)) token = *std::move(bytes);
     }
     join(tokens);
