@@ -49,8 +49,9 @@ def test_cold_and_warm(own_server, model, file):
     server = own_server(
         TINY_MODELS / model, "--dtype", "float32", "--enable-prompt-tokens-details", *served_for(golden)
     )
+    most = min(golden.get("max_model_len", [1 << 20])) - 1  # a prompt leaves room for a token
     for ids, expected in zip(golden["prompts"], golden["prompt_logprobs"], strict=True):
-        for want, got in zip(expected[1:], prompt_logprobs(server, ids), strict=True):
+        for want, got in zip(expected[1:most], prompt_logprobs(server, ids[:most]), strict=True):
             assert abs(want - got) <= TOLERANCE
     for run in golden["greedy"]:
         cold = greedy(server, run["prompt"], len(run["token_ids"]))
@@ -119,4 +120,4 @@ def test_what_is_not_known_is_refused_by_name(own_server, tmp_path, rope, named)
     folder = edited("llama-gqa-tied", tmp_path / "m", lambda config: config.update(rope_scaling=rope))
     with pytest.raises(ServerDied) as died:
         own_server(folder)
-    assert f"config.json: {named}" in str(died.value)
+    assert "config.json: " in str(died.value) and named in str(died.value)
