@@ -19,7 +19,7 @@ CausalLm::CausalLm(const ModelConfig& config, Backend& backend, const ModelOptio
       mlp_scratch_(backend, options.max_tokens, options.dtype, options.precision) {
   const auto add_rotation = [&](const RopeConfig& rope) {
     rotations_.push_back(
-        {.table = {inverse_frequencies(rope, options.max_positions), options.max_positions, rope.attention_factor}});
+        {.table = {rope_frequencies(rope, options.max_positions), options.max_positions, rope.attention_factor}});
   };
   add_rotation(config.rope);
   if (config.local_rope) add_rotation(*config.local_rope);
@@ -32,17 +32,27 @@ CausalLm::CausalLm(const ModelConfig& config, Backend& backend, const ModelOptio
   }
 }
 
-Result<std::unique_ptr<CausalLm>> CausalLm::load(const ModelConfig& config, const Checkpoint& checkpoint,
-                                                 Backend& backend, const ModelOptions& options,
-                                                 const LoadProgress& progress) {
+Result<std::unique_ptr<CausalLm>> CausalLm::create(const ModelConfig& config, Backend& backend,
+                                                   const ModelOptions& options) {
   std::unique_ptr<CausalLm> model(new CausalLm(config, backend, options));
   UNSPOOL_TRY(model->add_weights());
-  UNSPOOL_TRY(model->weights_.check(checkpoint));
-  model->weights_.load(checkpoint, progress);
+  return model;
+}
+
+Status CausalLm::load_weights(const Checkpoint& checkpoint, const LoadProgress& progress) {
+  UNSPOOL_TRY(weights_.check(checkpoint));
+  weights_.load(checkpoint, progress);
   if (const auto changed = checkpoint.changed_file()) {
     return invalid_argument(fmt::format("{} was changed while it was read", *changed));
   }
-  UNSPOOL_TRY(model->allocate_scratch());
+  return allocate_scratch();
+}
+
+Result<std::unique_ptr<CausalLm>> CausalLm::load(const ModelConfig& config, const Checkpoint& checkpoint,
+                                                 Backend& backend, const ModelOptions& options,
+                                                 const LoadProgress& progress) {
+  UNSPOOL_ASSIGN(auto model, create(config, backend, options));
+  UNSPOOL_TRY(model->load_weights(checkpoint, progress));
   return model;
 }
 

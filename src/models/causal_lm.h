@@ -35,7 +35,12 @@ struct ModelBatch {
 
 class CausalLm {
  public:
+  // A model that describes its weights, with memory for them; load_weights() comes next.
+  static Result<std::unique_ptr<CausalLm>> create(const ModelConfig& config, Backend& backend,
+                                                  const ModelOptions& options);
   // Takes every tensor of the checkpoint; a missing, surplus or mis-shaped one is an error that names it.
+  Status load_weights(const Checkpoint& checkpoint, const LoadProgress& progress);
+  // Both.
   static Result<std::unique_ptr<CausalLm>> load(const ModelConfig& config, const Checkpoint& checkpoint,
                                                 Backend& backend, const ModelOptions& options,
                                                 const LoadProgress& progress);

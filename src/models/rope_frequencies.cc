@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backend/math.h"
 
@@ -45,7 +46,8 @@ double dynamic_theta(const RopeConfig& rope, int64_t length) {
   const auto exponent = static_cast<float>(dim / (dim - 2.0));
   const auto power =
       static_cast<float>(contract_exp(contract_log(static_cast<double>(scale)) * static_cast<double>(exponent)));
-  return static_cast<double>(static_cast<float>(rope.theta) * power);
+  // Absurd factors overflow; the largest float is as good as infinity, which has no logarithm here.
+  return static_cast<double>(std::min(static_cast<float>(rope.theta) * power, std::numeric_limits<float>::max()));
 }
 
 // The dimension whose wave turns `rotations` times over the original context.
@@ -77,7 +79,7 @@ void scale_yarn(const RopeConfig& rope, const std::vector<float>& powers, std::v
 
 }  // namespace
 
-std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t max_model_len) {
+std::vector<float> rope_frequencies(const RopeConfig& rope, int64_t max_model_len) {
   const double theta = rope.type == RopeType::kDynamic ? dynamic_theta(rope, max_model_len) : rope.theta;
   const std::vector<float> powers = wavelength_powers(theta, rope.rotary_dim);
   std::vector<float> frequencies;

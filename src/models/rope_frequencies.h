@@ -15,6 +15,6 @@ namespace unspool {
 // shared by sequences of any length, so here they are those of one length: `max_model_len`, which is the server's
 // --max-model-len. Below the border (max_position_embeddings for dynamic, original_max_position_embeddings for
 // longrope) these are the trainer's for every sequence; above it, those of its longest one.
-std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t max_model_len);
+std::vector<float> rope_frequencies(const RopeConfig& rope, int64_t max_model_len);
 
 }  // namespace unspool

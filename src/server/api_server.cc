@@ -204,7 +204,8 @@ void ApiServer::add_dev_routes() {
   add_weight_routes(add, control);
   add_transfer_routes(add, control, transfer_.get(), roots);
   add_areal_routes(add, control, roots);
-  add_rpc_route(add, control, transfer_.get(), roots, {context_.options.model, context_.served_dtype});
+  add_rpc_route(add, control, transfer_.get(), roots,
+                {context_.options.model, context_.served_dtype, context_.dummy_tensors});
   add_route("GET", "/server_info", &ApiServer::server_info);
 }
 

@@ -64,7 +64,9 @@ constexpr FlagSpec kModel[] = {
     {"seed", kInteger, "0", "where requests without a seed draw theirs from"},
     {"hf-overrides", kJson, "{}", "fields that replace those of config.json"},
     {"tokenizer-mode", kText, "auto", "tokenizer implementation", kRefused, "auto|hf|slow"},
-    {"load-format", kText, "auto", "weight file format", kRefused, "auto|safetensors"},
+    {"load-format", kText, "auto",
+     "auto or safetensors: the directory's safetensors files; dummy: small numbers and no file, for a trainer that "
+     "sends the first weights, or to measure"},
     {"config-format", kText, "auto", "config file format", kRefused, "auto|hf"},
     {"quantization", kText, "", "quantised weights", kRefused, "none|None|null", "-q"},
     {"runner", kText, "auto", "what the model is for", kRefused, "auto|generate"},

@@ -80,6 +80,7 @@ void read_model(OptionReader& reader, const FlagValues& values, ServeOptions& ou
     reader.integer("max-model-len", value, 2, kIntMax);
     out.max_model_len = value;
   }
+  out.dummy_weights = reader.choice("load-format", {"auto", "safetensors", "dummy"}, 0) == 2;
   reader.integer("seed", out.seed, std::numeric_limits<int64_t>::min(), kNoLimit);
   reader.object("hf-overrides", out.hf_overrides);
   reader.flag("use-tqdm-on-load", out.progress_bar);
@@ -182,6 +183,7 @@ std::string replies_depend_on(const FlagValues& values) {
                            "chat-template", "chat-template-content-format", "default-chat-template-kwargs"}) {
     out += fmt::format("{}={};", name, values.text(name));
   }
+  if (values.text("load-format") == "dummy") out += "load-format=dummy;";
   if (values.has("structured-outputs-config")) out += values.text("structured-outputs-config");
   return out;
 }

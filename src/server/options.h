@@ -40,6 +40,7 @@ struct ServeOptions {
   bool skip_tokenizer = false;
   std::optional<DType> dtype;  // nullopt: auto
   std::optional<int64_t> max_model_len;
+  bool dummy_weights = false;  // --load-format dummy
   int64_t seed = 0;
   std::string hf_overrides = "{}";
   bool progress_bar = true;

@@ -30,7 +30,8 @@ std::string checksum(const CheckpointTensor& tensor, DType served) {
 }  // namespace
 
 Result<bool> ServedCheckpoint::differs(const std::map<std::string, std::string>& checksums) const {
-  UNSPOOL_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(path));
+  UNSPOOL_ASSIGN(const Checkpoint checkpoint,
+                 dummies.empty() ? Checkpoint::open(path) : Checkpoint::dummy(path, dummies, dtype));
   for (const auto& [name, loaded] : checksums) {
     const auto tensor = checkpoint.find(name);
     if (!tensor || !is_float_weight(tensor->dtype) || checksum(*tensor, dtype) != loaded) return true;

@@ -29,12 +29,13 @@ Result<ModelConfig> read_model_config(const ServeOptions& options) {
 }
 
 // auto: what config.json says, else what all tensors have in common; float32 is served as bfloat16.
-DType served_dtype(const ServeOptions& options, const ModelConfig& config, const Checkpoint& checkpoint) {
+DType served_dtype(const ServeOptions& options, const ModelConfig& config, const Checkpoint* checkpoint) {
   if (options.dtype) return *options.dtype;
   if (config.dtype) return *config.dtype == DType::kFloat16 ? DType::kFloat16 : DType::kBFloat16;
+  if (checkpoint == nullptr) return DType::kBFloat16;
   bool halves = false;
-  for (const std::string& name : checkpoint.names()) {
-    const auto tensor = checkpoint.find(name);
+  for (const std::string& name : checkpoint->names()) {
+    const auto tensor = checkpoint->find(name);
     if (!tensor || !is_float_weight(tensor->dtype)) continue;
     if (tensor->dtype != DType::kFloat16) return DType::kBFloat16;
     halves = true;
@@ -82,19 +83,32 @@ struct Model {
   DType dtype;
 };
 
+std::vector<DummyTensor> dummy_tensors(const WeightSet& weights) {
+  std::vector<DummyTensor> out;
+  for (const Parameter& parameter : weights.parameters()) out.push_back({parameter.name, parameter.shape});
+  return out;
+}
+
 Result<Model> load_model(const ServeOptions& options, const ModelConfig& config, int max_model_len, Backend& backend) {
-  UNSPOOL_ASSIGN(Checkpoint checkpoint, Checkpoint::open(options.model));
+  std::optional<Checkpoint> checkpoint;
+  if (!options.dummy_weights) {
+    UNSPOOL_ASSIGN(checkpoint, Checkpoint::open(options.model));
+  }
   ModelOptions model_options;
-  model_options.dtype = served_dtype(options, config, checkpoint);
+  model_options.dtype = served_dtype(options, config, checkpoint ? &*checkpoint : nullptr);
   model_options.precision = options.matmul_precision;
   model_options.head_precision = options.matmul_precision;
   model_options.max_tokens = options.max_num_batched_tokens;
   model_options.max_positions = max_model_len;
   model_options.max_logits_rows = logits_rows_for(config.vocab_size);
-  ProgressBar bar("Loading weights", checkpoint.total_bytes(), options.progress_bar);
-  UNSPOOL_ASSIGN(auto network,
-                 CausalLm::load(config, checkpoint, backend, model_options, [&](size_t bytes) { bar.add(bytes); }));
-  return Model{std::move(network), std::move(checkpoint), model_options.dtype};
+  UNSPOOL_ASSIGN(auto network, CausalLm::create(config, backend, model_options));
+  if (!checkpoint) {
+    UNSPOOL_ASSIGN(checkpoint,
+                   Checkpoint::dummy(options.model, dummy_tensors(network->weights()), model_options.dtype));
+  }
+  ProgressBar bar("Loading weights", checkpoint->total_bytes(), options.progress_bar);
+  UNSPOOL_TRY(network->load_weights(*checkpoint, [&](size_t bytes) { bar.add(bytes); }));
+  return Model{std::move(network), std::move(*checkpoint), model_options.dtype};
 }
 
 RunnerMemoryOptions memory_options(const ControlOptions& options) {
@@ -139,6 +153,7 @@ Status build_model(ServingContext& context, const ModelConfig& config, EngineCon
   context.dtype = torch_name(model.dtype);
   context.served_dtype = model.dtype;
   context.weight_bytes = model.network->weight_bytes();
+  if (options.dummy_weights) context.dummy_tensors = dummy_tensors(model.network->weights());
 
   const DType kv_dtype = options.kv_cache_float32 ? DType::kFloat32 : model.dtype;
   const int64_t block_bytes = kv_cache_shape(config, options.block_size, 1, kv_dtype).block_bytes();
@@ -226,6 +241,7 @@ void log_start_summary(const ServingContext& context) {
   const int capacity = context.engine->stats().capacity_tokens;
   log_info("Model {} as {}: {}, context {} tokens, vocabulary {}", options.model, context.protocol.model_name(),
            context.dtype, context.protocol.max_model_len, context.protocol.vocab_size);
+  if (options.dummy_weights) log_warning("The weights are dummies (--load-format dummy): replies are noise");
   log_info("Weights {:.0f} MB, KV cache {:.0f} MB for {} tokens, {} threads, instruction set {}",
            context.weight_bytes / 1e6, context.kv_cache_bytes / 1e6, capacity, context.pool->size(),
            context.instruction_set);

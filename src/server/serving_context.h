@@ -43,6 +43,7 @@ struct ServingContext {
   std::string grammar_directory;
   std::string dtype;  // as torch names it
   DType served_dtype = DType::kBFloat16;
+  std::vector<DummyTensor> dummy_tensors;  // what --load-format dummy made; else empty
   std::string instruction_set;
   size_t weight_bytes = 0;
   int64_t kv_cache_bytes = 0;

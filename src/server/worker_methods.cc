@@ -93,6 +93,11 @@ void WorkerMethods::reload_weights(const RpcRequest& request, RpcReply reply) co
   arguments.read("is_checkpoint_format", reload.is_checkpoint_format, kFlag);
   if (arguments.error()) return reply(*arguments.error());
   if (reload.weights_path.empty()) {
+    // As the reference, which has nothing to load either; trainers set another format first.
+    if (loads_dummies_) {
+      return reply(worker_error(
+          "Model reloading with `dummy` format: give weights_path, or set load_format to auto with update_config"));
+    }
     reload.weights_path = served_.path;
   } else {
     const auto path = roots_.resolve(reload.weights_path, "weights_path");
@@ -180,18 +185,19 @@ void WorkerMethods::discard(const RpcRequest& request, RpcReply reply) const {
   control_.release_kv_cache_memory(none(std::move(reply)));
 }
 
-// Trainers that start the reference on dummy weights set the format back before they reload. Here there is one format,
-// so what asks for it changes nothing, and what asks for anything else is not pretended to.
+// Trainers that start on dummy weights set the format back before they reload. There is but one other, so what asks for
+// it where it is served already changes nothing, and what asks for anything else is not pretended to.
 void WorkerMethods::update_config(const RpcRequest& request, RpcReply reply) const {
   static constexpr std::string_view kNames[] = {"overrides"};
   RpcArguments arguments(request, kNames);
   const JsonValue overrides = arguments.get("overrides");
-  bool supported = overrides.is_object();
+  bool supported = overrides.is_object(), sets_format = false;
   for (const auto& [config, fields] : overrides.members()) {
     supported = supported && config == "load_config" && fields.is_object();
     for (const auto& [name, value] : fields.members()) {
       const std::string_view format = value.as_string().value_or("");
       supported = supported && name == "load_format" && (format == "auto" || format == "hf" || format == "safetensors");
+      sets_format = true;
     }
   }
   if (!supported) {
@@ -200,6 +206,7 @@ void WorkerMethods::update_config(const RpcRequest& request, RpcReply reply) con
         "give it to reload_weights() as weights_path");
   }
   if (arguments.error()) return reply(*arguments.error());
+  if (sets_format) loads_dummies_ = false;
   reply(std::string("null"));
 }
 

@@ -1,6 +1,7 @@
 // What /collective_rpc can call: the methods of the reference's workers that trainers use, as commands of the engine.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -22,7 +23,11 @@ class WorkerMethods {
   // `transfer` is null where none is configured. `served`: what reload_weights loads where it is told nothing, whatever
   // was loaded in between.
   WorkerMethods(EngineControl& control, WeightTransfer* transfer, WeightRoots roots, ServedCheckpoint served)
-      : control_(control), transfer_(transfer), roots_(std::move(roots)), served_(std::move(served)) {}
+      : control_(control),
+        transfer_(transfer),
+        roots_(std::move(roots)),
+        served_(std::move(served)),
+        loads_dummies_(!served_.dummies.empty()) {}
   void call(const RpcRequest& request, RpcReply reply) const;
 
  private:
@@ -58,6 +63,7 @@ class WorkerMethods {
   WeightTransfer* const transfer_;
   const WeightRoots roots_;
   const ServedCheckpoint served_;
+  mutable std::atomic<bool> loads_dummies_;  // until update_config() sets another load_format
 };
 
 }  // namespace unspool

@@ -15,7 +15,8 @@ MODELS = sorted(path.parent.name for path in TINY_MODELS.glob("*/golden.json"))
 def served(request, serve):
     folder = TINY_MODELS / request.param
     golden = json.loads((folder / "golden.json").read_text())
-    return serve(folder, "--dtype", "float32"), golden
+    length = [flag for value in golden.get("max_model_len", []) for flag in ("--max-model-len", value)]
+    return serve(folder, "--dtype", "float32", *length), golden
 
 
 def assert_near(expected, values):

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kAnyLength = 1;
 
 std::vector<float> plain(double theta, int64_t dim) {
-  return inverse_frequencies({.theta = theta, .rotary_dim = dim}, kAnyLength);
+  return rope_frequencies({.theta = theta, .rotary_dim = dim}, kAnyLength);
 }
 
 TEST(RopeFrequenciesTest, DefaultIsRoundedAsTrainersRoundIt) {
@@ -40,7 +40,7 @@ TEST(RopeFrequenciesTest, Llama3ScalesByWavelength) {
                           .original_max_position_embeddings = 8192,
                           .low_freq_factor = 1.0,
                           .high_freq_factor = 4.0};
-  const auto unscaled = plain(500000.0, 64), frequencies = inverse_frequencies(scaled, kAnyLength);
+  const auto unscaled = plain(500000.0, 64), frequencies = rope_frequencies(scaled, kAnyLength);
   int kept = 0, stretched = 0, blended = 0;
   for (size_t i = 0; i < unscaled.size(); ++i) {
     const double wavelength = 2.0 * M_PI / static_cast<double>(unscaled[i]);
@@ -61,6 +61,12 @@ TEST(RopeFrequenciesTest, Llama3ScalesByWavelength) {
   EXPECT_GT(kept, 0);
   EXPECT_GT(stretched, 0);
   EXPECT_GT(blended, 0);
+}
+
+TEST(RopeFrequenciesTest, AbsurdFactorsGiveNumbers) {
+  RopeConfig rope{
+      .type = RopeType::kDynamic, .theta = 1e15, .rotary_dim = 4, .max_position_embeddings = 1, .factor = 1e6};
+  for (const float frequency : rope_frequencies(rope, 1 << 22)) EXPECT_TRUE(frequency > 0.0f && frequency <= 1.0f);
 }
 
 // What tools/make_rope_golden.py wrote: every type, spelling and length against transformers. Its vectorised powers are
@@ -96,7 +102,7 @@ TEST_F(RopeGoldenTest, AsTransformersComputesThem) {
     ASSERT_TRUE(rope.ok()) << rope.error().message;
     EXPECT_NEAR(rope->attention_factor, *golden["attention_factor"].as_double(), 1e-14);
     const auto expected = golden["frequencies"].elements();
-    const auto actual = inverse_frequencies(*rope, golden["max_model_len"].as_int64().value_or(kAnyLength));
+    const auto actual = rope_frequencies(*rope, golden["max_model_len"].as_int64().value_or(kAnyLength));
     ASSERT_EQ(actual.size(), expected.size());
     ASSERT_EQ(static_cast<int64_t>(actual.size()), rope->num_frequencies());
     for (size_t i = 0; i < actual.size(); ++i) {

@@ -118,7 +118,7 @@ struct DevServer {
   FakeControl control;
   std::map<std::string, http::Handler> routes;  // "POST /pause"
 
-  explicit DevServer(std::vector<std::string> weight_directories = {}) {
+  explicit DevServer(std::vector<std::string> weight_directories = {}, std::vector<DummyTensor> dummies = {}) {
     const AddRoute add = [this](const char* method, const char* path, http::Handler handler) {
       routes[fmt::format("{} {}", method, path)] = std::move(handler);
     };
@@ -127,7 +127,8 @@ struct DevServer {
     add_weight_routes(add, control);
     add_transfer_routes(add, control, nullptr, roots);
     add_areal_routes(add, control, roots);
-    add_rpc_route(add, control, nullptr, roots, {UNSPOOL_TEST_DATA "/models/llama-gqa-tied"});
+    add_rpc_route(add, control, nullptr, roots,
+                  {UNSPOOL_TEST_DATA "/models/llama-gqa-tied", DType::kBFloat16, std::move(dummies)});
   }
 
   // `target` may have a query.

@@ -85,6 +85,8 @@ TEST(Options, RefusedByName) {
            {{"--structured-outputs-config", R"({"disable_additional_properties":true})"}, "guidance backend"},
            {{"--structured-outputs-config", R"({"reasoning_parser":"qwen3"})"}, "reasoning_parser is not supported"},
            {{"--structured-outputs-config", R"({"max_depth":1})"}, "max_depth"},
+           {{"--load-format", "gguf"}, "--load-format must be one of auto, safetensors, dummy, not 'gguf'"},
+           {{"--load-format", "pt"}, "load-format"},
            {{"--quantization", "fp8"}, "quantization"},
            {{"--kv-cache-dtype", "fp8"}, "kv-cache-dtype"},
            {{"--dtype", "int3"}, "int3"},
@@ -114,6 +116,15 @@ TEST(Options, NeutralAndMeaninglessValuesPass) {
   EXPECT_EQ(options.ignored_flags,
             (std::vector<std::string>{"--enforce-eager", "--gpu-memory-utilization", "--disable-log-requests",
                                       "--enable-chunked-prefill", "--compilation-config"}));
+}
+
+TEST(Options, LoadFormat) {
+  const auto plain = good({"m"});
+  EXPECT_FALSE(plain.dummy_weights || good({"m", "--load-format", "safetensors"}).dummy_weights);
+  EXPECT_EQ(good({"m", "--load-format", "auto"}).given, plain.given);
+  const auto dummy = good({"m", "--load-format=dummy"});
+  EXPECT_TRUE(dummy.dummy_weights);
+  EXPECT_NE(dummy.given, plain.given) << "it changes what replies say";
 }
 
 TEST(Options, StructuredOutputs) {

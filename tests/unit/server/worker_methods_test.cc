@@ -51,6 +51,32 @@ TEST(CollectiveRpc, Results) {
             R"(200 {"results":[{"dp0:pp0:pcp0:tp0:a.weight":"aa","dp0:pp0:pcp0:tp0:b.weight":"bb"}]})");
 }
 
+TEST(CollectiveRpc, DummyWeights) {
+  DevServer server({}, {{"a.weight", Shape{3}}, {"b.weight", Shape{2, 2}}});
+  const std::string ask = R"({"method":"check_weights_changed"})", reload = R"({"method":"reload_weights"})";
+  EXPECT_EQ(server.rpc(ask), R"(200 {"results":["True"]})");
+  const Checkpoint dummies =
+      Checkpoint::dummy("m", {{"a.weight", Shape{3}}, {"b.weight", Shape{2, 2}}}, DType::kBFloat16).value();
+  server.control.checksums.clear();
+  for (const std::string& name : dummies.names()) {
+    const auto tensor = dummies.find(name);
+    Sha256 hash;
+    hash.add(tensor->bytes.data(), tensor->bytes.size());
+    server.control.checksums.emplace(name, hash.hex());
+  }
+  EXPECT_EQ(server.rpc(ask), R"(200 {"results":["False"]})");
+  EXPECT_TRUE(server.rpc(reload).starts_with("500 ")) << server.rpc(reload);
+  EXPECT_NE(server.rpc(reload).find("Model reloading with `dummy` format"), std::string::npos);
+  EXPECT_EQ(server.rpc(R"({"method":"update_config","args":[{"load_config":{}}]})"), R"(200 {"results":[null]})");
+  EXPECT_TRUE(server.rpc(reload).starts_with("500 "));
+  EXPECT_EQ(server.control.calls, Calls{});
+  EXPECT_EQ(server.rpc(R"({"method":"reload_weights","args":[null,"/d"]})"), R"(200 {"results":[null]})");
+  server.rpc(R"({"method":"update_config","args":[{"load_config":{"load_format":"auto"}}]})");
+  EXPECT_EQ(server.rpc(reload), R"(200 {"results":[null]})");
+  EXPECT_EQ(server.control.calls,
+            (Calls{"reload '/d' true", "reload '" UNSPOOL_TEST_DATA "/models/llama-gqa-tied' true"}));
+}
+
 TEST(CollectiveRpc, WeightsThatChanged) {
   DevServer server;
   const std::string ask = R"({"method":"check_weights_changed"})";

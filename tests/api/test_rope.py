@@ -1,0 +1,122 @@
+"""Rotary types through the served API: config.json in all its spellings, the lengths that a type allows, and prompts that
+are cold, warm, and continued over the border where the type begins to matter."""
+
+import json
+import shutil
+
+import pytest
+
+from api.control import greedy
+from harness.bits import assert_same_answer
+from harness.client import complete
+from harness.server import TINY_MODELS, ServerDied
+
+TOLERANCE = 2e-4
+SCALED = sorted(
+    path.parent.name
+    for path in TINY_MODELS.glob("*/golden.json")
+    if "rope" in path.parent.name or "phi3" in path.parent.name
+)
+
+
+def edited(model, folder, edit):
+    """A copy of a model with another config.json."""
+    shutil.copytree(TINY_MODELS / model, folder)
+    config = json.loads((folder / "config.json").read_text())
+    edit(config)
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def prompt_logprobs(server, ids):
+    (choice,) = complete(server, prompt=ids, max_tokens=1, prompt_logprobs=0)["choices"]
+    return [row[str(token)]["logprob"] for row, token in zip(choice["prompt_logprobs"][1:], ids[1:], strict=True)]
+
+
+def served_for(golden):
+    """The flag by which a server has the rotation of a golden file."""
+    return [flag for length in golden.get("max_model_len", []) for flag in ("--max-model-len", length)]
+
+
+@pytest.mark.parametrize("file", ["golden.json", "golden_border.json"])
+@pytest.mark.parametrize("model", SCALED)
+def test_cold_and_warm(own_server, model, file):
+    """transformers' values on both sides of a border; the second time from the prefix cache, bit for bit."""
+    path = TINY_MODELS / model / file
+    if not path.exists():
+        pytest.skip("one set of frequencies at every length")
+    golden = json.loads(path.read_text())
+    server = own_server(
+        TINY_MODELS / model, "--dtype", "float32", "--enable-prompt-tokens-details", *served_for(golden)
+    )
+    for ids, expected in zip(golden["prompts"], golden["prompt_logprobs"], strict=True):
+        for want, got in zip(expected[1:], prompt_logprobs(server, ids), strict=True):
+            assert abs(want - got) <= TOLERANCE
+    for run in golden["greedy"]:
+        cold = greedy(server, run["prompt"], len(run["token_ids"]))
+        warm = greedy(server, run["prompt"], len(run["token_ids"]))
+        assert cold["choices"][0]["token_ids"] == run["token_ids"]
+        assert_same_answer(cold, warm, "from the prefix cache")
+        assert warm["usage"]["prompt_tokens_details"]["cached_tokens"] >= (len(run["prompt"]) - 1) // 16 * 16
+
+
+SPELLINGS = {
+    "new": lambda config, rope: config.update(rope_parameters=rope),
+    "old": lambda config, rope: config.update(
+        rope_theta=rope.pop("rope_theta"), rope_scaling={"type": rope.pop("rope_type"), **rope}
+    ),
+    "old with rope_type": lambda config, rope: config.update(rope_theta=rope.pop("rope_theta"), rope_scaling=rope),
+    "theta twice": lambda config, rope: config.update(rope_theta=rope["rope_theta"], rope_parameters=rope),
+}
+
+
+@pytest.mark.parametrize("model", ["llama-rope-linear", "llama-rope-yarn-mscale", "llama-rope-longrope"])
+def test_spellings_say_the_same(own_server, tmp_path, model):
+    golden = json.loads((TINY_MODELS / model / "golden.json").read_text())
+    ids = golden["prompts"][-1]
+    answers = []
+    for name, spell in SPELLINGS.items():
+
+        def respell(config, spell=spell):
+            rope = dict(config.pop("rope_parameters", None) or config.pop("rope_scaling"))
+            rope.setdefault("rope_theta", config.pop("rope_theta", 10000.0))
+            config.pop("rope_scaling", None)
+            spell(config, rope)
+
+        folder = edited(model, tmp_path / name.replace(" ", "-"), respell)
+        answers.append(greedy(own_server(folder, *served_for(golden)), ids))
+    for answer in answers[1:]:
+        assert_same_answer(answers[0], answer, "another spelling")
+
+
+def test_lengths_that_a_type_allows(own_server, tmp_path):
+    """As the reference derives them: the factor lengthens the context, but for longrope, which starts short."""
+    for model, longest, standard in (
+        ("llama-rope-linear", 8192, 8192),
+        ("llama-rope-dynamic", 512, 512),
+        ("qwen3-rope-yarn", 512, 512),
+        ("llama-rope-llama3", 2048, 2048),
+        ("llama-rope-longrope", 512, 64),
+    ):
+        server = own_server(TINY_MODELS / model)
+        assert f"context {standard} tokens" in server.log(), model
+        with pytest.raises(ServerDied, match=f"more than the model's context of {longest} tokens"):
+            own_server(TINY_MODELS / model, "--max-model-len", longest + 1)
+
+
+@pytest.mark.parametrize(
+    ("rope", "named"),
+    [
+        ({"rope_type": "ntk", "factor": 2.0}, 'unsupported rope type "ntk"'),
+        ({"type": "linear"}, "rope_scaling.factor is missing"),
+        ({"rope_type": "longrope", "short_factor": [1.0], "long_factor": [1.0]}, "rope_scaling.short_factor"),
+        ({"rope_type": "yarn", "factor": 0.5}, "rope_scaling.factor: expected a number of at least 1"),
+        ({"rope_type": "yarn", "type": "linear", "factor": 2.0}, "remove one of them"),
+        ({"factor": 2.0}, "rope_scaling has no rope_type"),
+    ],
+)
+def test_what_is_not_known_is_refused_by_name(own_server, tmp_path, rope, named):
+    folder = edited("llama-gqa-tied", tmp_path / "m", lambda config: config.update(rope_scaling=rope))
+    with pytest.raises(ServerDied) as died:
+        own_server(folder)
+    assert f"config.json: {named}" in str(died.value)
