@@ -87,10 +87,17 @@ Status read_sizes(const ConfigReader& config, const Family& family, ModelConfig&
   return {};
 }
 
-Result<RopeConfig> read_rotation(const ConfigReader& config, RopeFamily family, const ModelConfig& model) {
-  family.head_dim = model.head_dim;
-  family.max_position_embeddings = model.max_position_embeddings;
-  return read_rope_config(config, family);
+Status read_rotations(const ConfigReader& config, const Family& family, ModelConfig& model) {
+  const auto sized = [&](RopeFamily rope) {
+    rope.head_dim = model.head_dim;
+    rope.max_position_embeddings = model.max_position_embeddings;
+    return rope;
+  };
+  UNSPOOL_ASSIGN(model.rope, read_rope_config(config, sized(family.rope)));
+  if (family.local_rope) {
+    UNSPOOL_ASSIGN(model.local_rope, read_rope_config(config, sized(*family.local_rope)));
+  }
+  return {};
 }
 
 Status read_dtype(const ConfigReader& config, ModelConfig& model) {
@@ -121,10 +128,7 @@ Result<ModelConfig> parse_model_config(const JsonValue& json, const JsonValue* o
   model.tie_word_embeddings = family.ties_by_default;
   UNSPOOL_TRY(config.flag("tie_word_embeddings", model.tie_word_embeddings));
   UNSPOOL_TRY(family.read_switches(config, model));
-  UNSPOOL_ASSIGN(model.rope, read_rotation(config, family.rope, model));
-  if (family.local_rope) {
-    UNSPOOL_ASSIGN(model.local_rope, read_rotation(config, *family.local_rope, model));
-  }
+  UNSPOOL_TRY(read_rotations(config, family, model));
   UNSPOOL_TRY(read_dtype(config, model));
   UNSPOOL_ASSIGN(model.bos_token_id, config.token_id("bos_token_id", model.vocab_size));
   UNSPOOL_ASSIGN(model.eos_token_ids, config.token_ids("eos_token_id", model.vocab_size));
