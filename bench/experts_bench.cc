@@ -93,7 +93,7 @@ void dense(benchmark::State& state, const MoeShape& shape) {
   size_t next = 0;
   for (auto _ : state) {
     const ExpertWeights& mlp = layers[next++ % layers.size()].experts[0];
-    backend().gated_silu(*input, *mlp.gate, *mlp.up, nullptr, nullptr, *gated);
+    backend().gated(*input, {.gate = mlp.gate, .up = mlp.up}, *gated);
     backend().linear(*gated, *mlp.down, nullptr, true, y.data(), shape.hidden);
     benchmark::DoNotOptimize(y.data());
   }
