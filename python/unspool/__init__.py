@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .client import Client
     from .errors import ApiError, RequestTimeout, TransferError, Unreachable, UnspoolError
     from .results import Generation, Output, Score, VersionSpan, WeightInfo
+    from .routed_experts import decode_routed_experts
     from .senders import DirectorySender, GlooSender, SharedMemorySender, WeightSender
 
 __version__ = "0.1.0"
@@ -36,6 +37,7 @@ _HOME = {
     **dict.fromkeys(("Server", "ServerDied", "launch", "serve"), "_serve"),
     **dict.fromkeys(("ApiError", "RequestTimeout", "TransferError", "Unreachable", "UnspoolError"), "errors"),
     **dict.fromkeys(("Generation", "Output", "Score", "VersionSpan", "WeightInfo"), "results"),
+    "decode_routed_experts": "routed_experts",
     **dict.fromkeys(("DirectorySender", "GlooSender", "SharedMemorySender", "WeightSender"), "senders"),
 }
 
@@ -59,6 +61,7 @@ __all__ = [
     "WeightInfo",
     "WeightSender",
     "binary",
+    "decode_routed_experts",
     "launch",
     "serve",
 ]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class Output:
     they were not asked for. top_logprobs: [m], id to log-prob, the sampled token among them.
     finish_reason: "stop", "length" or "abort". stop_reason: the stop string or token id that was met, or None.
     prompt_token_ids: of the prompt that this continues, where the server told. weight_versions: empty where the
-    server told none. message: of chat() alone.
+    server told none. message: of chat() alone. routed_experts: uint8 or uint16 [tokens, layers, top_k] where the server
+    keeps them (unspool.decode_routed_experts).
     """
 
     index: int
@@ -51,6 +55,7 @@ class Output:
     prompt_token_ids: list[int] | None = None
     weight_versions: tuple[VersionSpan, ...] = ()
     message: dict[str, Any] | None = None
+    routed_experts: np.ndarray | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,7 @@ def token_output(choice: dict[str, Any], prompt: list[int]) -> Output:
         text=choice.get("text"),
         prompt_token_ids=prompt,
         weight_versions=spans_of(choice),
+        routed_experts=experts_of(choice),
     )
 
 
@@ -142,11 +148,18 @@ def completion_output(choice: dict[str, Any]) -> Output:
         text=choice["text"],
         prompt_token_ids=choice.get("prompt_token_ids"),
         weight_versions=spans_of(choice),
+        routed_experts=experts_of(choice),
     )
 
 
 def spans_of(choice: dict[str, Any]) -> tuple[VersionSpan, ...]:
     return tuple(VersionSpan(**span) for span in choice.get("weight_versions") or [])
+
+
+def experts_of(choice: dict[str, Any]) -> np.ndarray | None:
+    from .routed_experts import decode_routed_experts
+
+    return decode_routed_experts(choice.get("routed_experts"))
 
 
 def scores_of(sequences: list[list[int]], answer: dict[str, Any]) -> list[Score]:
@@ -175,6 +188,7 @@ def chat_output(choice: dict[str, Any], prompt: list[int] | None) -> Output:
         text=choice["message"].get("content"),
         prompt_token_ids=prompt,
         weight_versions=spans_of(choice),
+        routed_experts=experts_of(choice),
         message=choice["message"],
     )
 

@@ -16,6 +16,19 @@ int value_of(char c) {
 
 }  // namespace
 
+std::string base64_encode(std::span<const std::byte> bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t left = bytes.size() - i;
+    const auto byte = [&](size_t k) { return k < left ? std::to_integer<uint32_t>(bytes[i + k]) : 0; };
+    const uint32_t group = byte(0) << 16 | byte(1) << 8 | byte(2);
+    for (size_t k = 0; k < 4; ++k) text += k <= left ? kDigits[group >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
 std::optional<std::string> base64_decode(std::string_view text) {
   if (text.size() % 4 == 0 && text.ends_with('=')) {
     text.remove_suffix(1);

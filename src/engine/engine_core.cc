@@ -15,6 +15,7 @@ EngineCore::EngineCore(EngineConfig config, EngineDependencies dependencies, uin
       kv_cache_({config_.num_blocks, config_.block_size, config_.enable_prefix_caching}, prefix_hash_seed),
       scheduler_({config_.max_num_seqs, config_.max_num_batched_tokens}, kv_cache_),
       sampler_(*dependencies_.executor, *dependencies_.sampler, *dependencies_.pool),
+      experts_log_(*dependencies_.executor),
       grammar_masks_(dependencies_.pool->size()),
       metrics_(dependencies_.metrics, config_) {}
 
@@ -61,7 +62,7 @@ void EngineCore::step() {
   for (Sequence* sequence : scheduler_.take_outgrown()) {
     finish_without_token(live_of(*sequence), *sequence, FinishReason::kLength);
   }
-  if (compute(plan)) commit(started_s);
+  if (compute(plan)) commit(plan, started_s);
   emit();
 #ifdef UNSPOOL_VALIDATE
   for (const auto& violation : validate()) UNSPOOL_CHECK(false, "{}", violation);
@@ -92,7 +93,7 @@ void EngineCore::fail_step(const char* what) {
   scheduler_.abandon_step();
 }
 
-void EngineCore::commit(double step_started_s) {
+void EngineCore::commit(const StepPlan& plan, double step_started_s) {
   const auto scheduled = scheduler_.scheduled();
   const int count = static_cast<int>(scheduled.size());
   const double now_s = monotonic_seconds();
@@ -118,19 +119,21 @@ void EngineCore::commit(double step_started_s) {
   }
   scheduler_.commit_step();
   for (int i = 0; i < count; ++i) {
-    if (scheduled[i] != nullptr) commit_sequence(i, now_s);
+    if (scheduled[i] != nullptr) commit_sequence(i, plan.sequences[i], now_s);
   }
   if (count > 0) metrics_.observe_step(num_tokens, count, monotonic_seconds() - step_started_s);
 }
 
-void EngineCore::commit_sequence(int i, double now_s) {
+void EngineCore::commit_sequence(int i, const ScheduledSequence& computed, double now_s) {
   Sequence& sequence = *scheduler_.scheduled()[i];
   Live& live = live_of(sequence);
   for (auto& row : sampler_.prompt_rows(i)) live.request.add_prompt_row(std::move(row));
+  experts_log_.add_output(sequence, computed);
   const auto draws = sampler_.draws(i);
   if (draws.empty()) return;
   if (!live.request.forked()) {
     metrics_.add_prompt(live.request);
+    experts_log_.add_prompt(live.request, computed);
     if (live.request.wants_prompt_logprobs()) live.output.prompt_logprobs = live.request.take_prompt_logprobs();
     scheduler_.fork(live.request);
     for (int k = 1; k < live.request.num_sequences(); ++k) {
@@ -168,6 +171,7 @@ void EngineCore::finish(Live& live, Sequence& sequence, const Stop& stop, Sequen
   delta.finish_reason = stop.reason;
   delta.stop_reason = stop.detail;
   delta.weight_versions = sequence.weight_versions;
+  delta.routed_experts = experts_log_.of(sequence);
   metrics_.add_finished(sequence, stop.reason, monotonic_seconds());
 }
 

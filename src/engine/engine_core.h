@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "engine/engine_metrics.h"
 #include "engine/engine_state.h"
+#include "engine/experts_log.h"
 #include "engine/grammar_masks.h"
 #include "engine/output_processor.h"
 #include "engine/step_sampler.h"
@@ -102,8 +103,8 @@ class EngineCore {
   void fill_masks(const StepPlan& plan);
   bool compute(const StepPlan& plan);
   void fail_step(const char* what);
-  void commit(double step_started_s);
-  void commit_sequence(int i, double now_s);
+  void commit(const StepPlan& plan, double step_started_s);
+  void commit_sequence(int i, const ScheduledSequence& computed, double now_s);
   void append_token(Live& live, Sequence& sequence, SampleResult& result, double now_s);
   void finish(Live& live, Sequence& sequence, const Stop& stop, SequenceDelta& delta);
   void finish_without_token(Live& live, Sequence& sequence, FinishReason reason);
@@ -122,6 +123,7 @@ class EngineCore {
   KvCacheManager kv_cache_;
   Scheduler scheduler_;
   StepSampler sampler_;
+  ExpertsLog experts_log_;
   GrammarMasks grammar_masks_;
   EngineMetrics metrics_;
   EngineLoad load_;

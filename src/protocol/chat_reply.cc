@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/ids.h"
+#include "protocol/npy.h"
 
 namespace unspool {
 namespace {
@@ -290,7 +291,7 @@ void ChatReply::write_choice(JsonWriter& w, int index, Choice& choice, const Seq
   write_stop_reason(w, delta.finish_reason, delta.stop_reason);
   write_ids(w, delta);
   w.key("routed_experts");
-  w.null();
+  write_routed_experts(w, delta.routed_experts);
   w.key("weight_versions");
   write_weight_versions(w, delta.weight_versions);
   if (chat_.batch && chat_.return_token_ids) {

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "protocol/npy.h"
 #include "protocol/python_text.h"
 
 namespace unspool {
@@ -211,7 +212,7 @@ void CompletionReply::write_choice(JsonWriter& w, int index, Choice& choice, con
     w.null();
   }
   w.key("routed_experts");
-  w.null();
+  write_routed_experts(w, delta.routed_experts);
   w.key("weight_versions");
   write_weight_versions(w, delta.weight_versions);
   w.end_object();

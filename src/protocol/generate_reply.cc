@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/npy.h"
+
 namespace unspool {
 namespace {
 
@@ -93,7 +95,7 @@ void GenerateReply::write_choice(JsonWriter& w, int index, Choice& choice, const
   w.key("token_ids");
   write_token_ids(w, delta.token_ids);
   w.key("routed_experts");
-  w.null();
+  write_routed_experts(w, delta.routed_experts);
   w.key("sampling_mask");
   w.null();
   w.key("weight_versions");

@@ -24,6 +24,7 @@ void append(SequenceDelta& to, SequenceDelta&& from) {
     to.finish_reason = from.finish_reason;
     to.stop_reason = std::move(from.stop_reason);
     to.weight_versions = std::move(from.weight_versions);
+    to.routed_experts = std::move(from.routed_experts);
   }
 }
 

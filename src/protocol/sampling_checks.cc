@@ -357,6 +357,7 @@ ApiResult<SamplingParams> to_sampling_params(const SamplingFields& f, const Serv
   if (f.logprob_token_ids) p.logprob_token_ids = distinct(*f.logprob_token_ids);
   if (!p.logprob_token_ids.empty()) p.logprobs = 0;
   p.logprobs_mode = f.logprobs_mode ? *parse_logprobs_mode(*f.logprobs_mode) : config.logprobs_mode;
+  p.routed_experts_prompt_start = static_cast<int>(f.routed_experts_prompt_start);
   p.return_kept_mass = f.return_kept_mass.value_or(false);
   for (const auto& [id, bias] : f.logit_bias) p.logit_bias.emplace_back(static_cast<int32_t>(id), narrow(bias));
   if (f.allowed_token_ids) p.allowed_token_ids = narrow(*f.allowed_token_ids);

@@ -115,6 +115,9 @@ void write_sampling_params(JsonWriter& w, const SamplingFields& f) {
   write_repetition_detection(w, f);
   write_structured_outputs(w, f.structured_outputs);
   if (f.skip_reading_prefix_cache) write_flag(w, "skip_reading_prefix_cache", *f.skip_reading_prefix_cache);
+  if (f.routed_experts_prompt_start > 0) {
+    write_integer(w, "routed_experts_prompt_start", f.routed_experts_prompt_start);
+  }
   if (f.stream_interval) write_integer(w, "stream_interval", f.stream_interval);
   w.end_object();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "request/routed_experts.h"
 
 namespace unspool {
 
@@ -43,6 +44,9 @@ struct SequenceDelta {
   std::optional<FinishReason> finish_reason;  // set exactly once, on the last delta of this index
   StopReason stop_reason;
   std::vector<WeightVersionSpan> weight_versions;  // on the last delta: all of the sample's output
+  // On the last delta, where they are kept: of the prompt from routed_experts_prompt_start on, and of every output
+  // token but the last. Unset where the sample has drawn nothing.
+  std::optional<RoutedExperts> routed_experts;
 };
 
 struct RequestOutput {

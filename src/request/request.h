@@ -39,6 +39,8 @@ class Request {
   int max_cached_tokens(const Sequence& sequence) const;
 
   int num_cached_tokens = 0;  // of the prompt, at the first admission
+  // Of the prompt from routed_experts_prompt_start on, as they were when the first tokens were drawn from it.
+  std::vector<std::byte> prompt_experts;
 
  private:
   uint64_t id_;

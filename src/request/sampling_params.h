@@ -47,7 +47,8 @@ struct SamplingParams {
   std::optional<int> prompt_logprobs;      // as logprobs, for every prompt token but the first
   std::vector<int32_t> logprob_token_ids;  // report these instead of the best `logprobs`
   LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;
-  bool return_kept_mass = false;  // per token, the log of the probability mass that truncation kept
+  int routed_experts_prompt_start = 0;  // prompt tokens whose experts are left out of the reply
+  bool return_kept_mass = false;        // per token, the log of the probability mass that truncation kept
 
   std::vector<std::pair<int32_t, float>> logit_bias;
   std::optional<std::vector<int32_t>> allowed_token_ids;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,6 +58,7 @@ struct Sequence {
 
   std::vector<int32_t> output_token_ids;
   std::vector<WeightVersionSpan> weight_versions;
+  std::vector<std::byte> output_experts;  // of the output tokens, as they were when each was first computed
 
   bool ready = true;  // false: not to be admitted yet, whatever its place in the order
 

@@ -32,10 +32,10 @@ class RunnerMemory final : public ModelMemory {
                WeightStaging* staging = nullptr);
 
   size_t weight_bytes() const override { return weights_.size_bytes(); }
-  size_t kv_cache_bytes() const override { return runner_.kv_cache().resident_bytes(); }
+  size_t kv_cache_bytes() const override { return runner_.kv_cache_bytes(); }
 
-  void release_kv_cache() override { runner_.kv_cache().release(); }
-  Status restore_kv_cache() override { return runner_.kv_cache().restore(); }
+  void release_kv_cache() override { runner_.release_kv_cache(); }
+  Status restore_kv_cache() override { return runner_.restore_kv_cache(); }
 
   Status back_up_weights() override;
   Status release_weights(bool backed_up) override;

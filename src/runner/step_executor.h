@@ -1,11 +1,13 @@
 // The seam between the engine and the model: what the engine needs to carry out a StepPlan.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "backend/vocab_kernels.h"
+#include "request/routed_experts.h"
 #include "scheduler/step_plan.h"
 
 namespace unspool {
@@ -27,6 +29,12 @@ class StepExecutor {
   // Of the rows that logits() gave last: [count, vocab_blocks(vocab_size)]; or empty, where they are not known.
   virtual std::span<const BlockStat> logits_blocks() const { return {}; }
   virtual int max_logits_rows() const = 0;  // bounds what logits() holds at once
+
+  // What is kept of the experts that tokens went to, beside their keys and values: in the same blocks, for as long.
+  virtual RoutedExpertsShape routed_experts() const { return {}; }
+  // Of positions [first, last) of a sequence, all of which were computed: rows of routed_experts().row_bytes().
+  virtual void read_routed_experts(std::span<const int32_t> /*block_table*/, int /*first*/, int /*last*/,
+                                   std::byte* /*out*/) const {}
 };
 
 }  // namespace unspool

@@ -130,6 +130,7 @@ void read_replies(OptionReader& reader, const FlagValues& values, ServeOptions& 
     reader.fail(fmt::format("--logprobs-mode '{}' is unknown", mode));
   }
   reader.flag("return-tokens-as-token-ids", out.return_tokens_as_token_ids);
+  reader.flag("enable-return-routed-experts", out.return_routed_experts);
   reader.flag("enable-scale-out", out.scale_out);
   reader.flag("tokens-only", out.tokens_only);
   if (out.tokens_only) out.scale_out = out.skip_tokenizer = true;

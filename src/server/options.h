@@ -63,6 +63,7 @@ struct ServeOptions {
   int max_logprobs = 20;
   LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;
   bool return_tokens_as_token_ids = false;
+  bool return_routed_experts = false;
   bool scale_out = false;
   bool tokens_only = false;
 

@@ -156,15 +156,23 @@ Status build_model(ServingContext& context, const ModelConfig& config, EngineCon
   if (options.dummy_weights) context.dummy_tensors = dummy_tensors(model.network->weights());
 
   const DType kv_dtype = options.kv_cache_float32 ? DType::kFloat32 : model.dtype;
-  const int64_t block_bytes = kv_cache_shape(config, options.block_size, 1, kv_dtype).block_bytes();
+  RoutedExpertsShape routed;
+  if (options.return_routed_experts) routed = routed_experts_shape(config);
+  const int64_t block_bytes = kv_cache_shape(config, options.block_size, 1, kv_dtype).block_bytes() +
+                              options.block_size * static_cast<int64_t>(routed.row_bytes());
   UNSPOOL_ASSIGN(const int blocks, kv_blocks(options, engine.max_model_len, block_bytes, context.weight_bytes));
   UNSPOOL_ASSIGN(auto cache,
                  context.backend->make_kv_cache(kv_cache_shape(config, options.block_size, blocks, kv_dtype)));
   context.kv_cache_bytes = blocks * block_bytes;
   engine.num_blocks = blocks;
 
-  auto runner =
-      std::make_unique<ModelRunner>(std::move(model.network), std::move(cache), logits_rows_for(config.vocab_size));
+  std::unique_ptr<RoutedExpertsStore> store;
+  if (routed.layers > 0) {
+    UNSPOOL_ASSIGN(store, RoutedExpertsStore::create(routed, blocks, options.block_size));
+  }
+
+  auto runner = std::make_unique<ModelRunner>(std::move(model.network), std::move(cache),
+                                              logits_rows_for(config.vocab_size), std::move(store));
   UNSPOOL_TRY(build_staging(context, runner->model().weights()));
   context.memory = std::make_unique<RunnerMemory>(*runner, std::move(model.checkpoint), *context.pool,
                                                   memory_options(options.control), context.staging.get());
@@ -223,6 +231,10 @@ Result<std::unique_ptr<ServingContext>> build_serving_context(const ServeOptions
   context->options = options;
   UNSPOOL_TRY(check_sleep_directory(options.control));
   UNSPOOL_ASSIGN(const ModelConfig config, read_model_config(options));
+  if (options.return_routed_experts && !config.has_experts()) {
+    return invalid_argument(fmt::format(
+        "--enable-return-routed-experts: {} has no experts; the flag is for mixtures of experts", config.architecture));
+  }
   UNSPOOL_ASSIGN(const int max_model_len, served_context(options, config));
   UNSPOOL_ASSIGN(context->protocol, protocol_config(options, config, max_model_len));
   context->pool = std::make_unique<ThreadPool>(options.threads > 0 ? options.threads : allowed_cores());

@@ -2,12 +2,13 @@
 
 import csv
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
-from harness.server import ROOT
+from harness.server import ROOT, TINY_MODELS
 
 CHANCE = 26 / 258  # lower-case letters among the tokens of grpo_tiny's model
 
@@ -48,3 +49,19 @@ def test_without_the_sync_it_fails(binary, tmp_path):
     """The same checks, with a server that keeps its first weights."""
     rows = run(binary, tmp_path / "run", "--no-sync", "--steps", "20")
     assert not learned(rows) and not in_step(rows)
+
+
+def test_router_replay(binary):
+    """In float32 the routers of transformers agree with every choice; in bf16 replaying the choices brings the log-probs nearer."""
+    env = {**os.environ, "UNSPOOL_BINARY": str(binary), "PYTHONPATH": str(ROOT / "python")}
+    found = {}
+    for dtype in ("float32", "bfloat16"):
+        command = [sys.executable, str(ROOT / "examples" / "router_replay.py"), str(TINY_MODELS / "qwen3-moe")]
+        done = subprocess.run([*command, "--dtype", dtype], env=env, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        numbers = re.findall(r"\d+(?:\.\d+)?(?:e[-+]\d+)?", done.stdout)
+        found[dtype] = dict(zip(("differing", "choices", "own", "replayed"), map(float, numbers), strict=True))
+    assert found["float32"]["differing"] == 0 and found["float32"]["choices"] == 8 * 99 * 3
+    assert found["float32"]["replayed"] < 1e-5
+    assert 0 < found["bfloat16"]["differing"] < found["bfloat16"]["choices"] / 4
+    assert found["bfloat16"]["replayed"] < found["bfloat16"]["own"]

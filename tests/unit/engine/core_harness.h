@@ -20,6 +20,7 @@ struct SampleRecord {
   std::optional<FinishReason> finish_reason;
   StopReason stop_reason;
   std::vector<WeightVersionSpan> weight_versions;
+  std::optional<RoutedExperts> routed_experts;
 };
 
 struct Record {
@@ -43,6 +44,8 @@ inline OutputSink record_into(Record& record) {
       sample.finish_reason = delta.finish_reason;
       sample.stop_reason = delta.stop_reason;
       sample.weight_versions = delta.weight_versions;
+      EXPECT_TRUE(delta.finish_reason || !delta.routed_experts) << "experts before the end";
+      sample.routed_experts = std::move(delta.routed_experts);
     }
     if (output.prompt_logprobs) {
       EXPECT_FALSE(record.prompt_logprobs) << "prompt log-probs twice";
@@ -125,6 +128,10 @@ inline void expect_same(const SampleRecord& got, const SampleRecord& want) {
   EXPECT_EQ(got.token_ids, want.token_ids);
   EXPECT_TRUE(same_logprobs(got.logprobs, want.logprobs));
   EXPECT_EQ(got.finish_reason, want.finish_reason);
+  EXPECT_EQ(got.routed_experts.has_value(), want.routed_experts.has_value());
+  if (got.routed_experts && want.routed_experts) {
+    EXPECT_EQ(got.routed_experts->ids, want.routed_experts->ids);
+  }
 }
 
 inline void expect_same(Record& got, Record& want) {

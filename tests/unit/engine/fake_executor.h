@@ -20,7 +20,9 @@ class FakeExecutor final : public StepExecutor {
   static constexpr uint64_t kStale = 0xDEADBEEF;
 
   FakeExecutor(int num_blocks, int block_size)
-      : block_size_(block_size), cells_(static_cast<size_t>(num_blocks) * block_size, kStale) {}
+      : block_size_(block_size),
+        cells_(static_cast<size_t>(num_blocks) * block_size, kStale),
+        experts_(cells_.size(), kStale) {}
 
   int vocab_size() const override { return kVocab; }
   int max_logits_rows() const override { return 3; }
@@ -36,7 +38,10 @@ class FakeExecutor final : public StepExecutor {
       for (int i = 0; i < block_size_; ++i) cells_[block * block_size_ + i] = 0;
     }
     for (const auto& [from, to] : plan.blocks_to_copy) {
-      for (int i = 0; i < block_size_; ++i) cells_[to * block_size_ + i] = cells_[from * block_size_ + i];
+      for (int i = 0; i < block_size_; ++i) {
+        cells_[to * block_size_ + i] = cells_[from * block_size_ + i];
+        experts_[to * block_size_ + i] = experts_[from * block_size_ + i];
+      }
     }
     rows_.clear();
     for (const auto& sequence : plan.sequences) run(sequence);
@@ -54,11 +59,22 @@ class FakeExecutor final : public StepExecutor {
     return logits_;
   }
 
+  // What a token went to depends on all before it, and lies in the blocks as the keys do.
+  RoutedExpertsShape routed_experts() const override { return {.layers = 2, .top_k = 3, .id_bytes = 1}; }
+  void read_routed_experts(std::span<const int32_t> block_table, int first, int last, std::byte* out) const override {
+    for (int p = first; p < last; ++p) {
+      const uint64_t experts = experts_.at(block_table[p / block_size_] * block_size_ + p % block_size_);
+      for (int i = 0; i < 6; ++i) *out++ = static_cast<std::byte>(experts >> (8 * i));
+    }
+  }
+
   std::function<void(const StepPlan&)> before_execute;  // may throw
   bool poison_logits = false;
   uint64_t weights = 0;  // other ones say other things
   // The cache's memory has gone, or is back.
-  void fill_cache(uint64_t value) { std::fill(cells_.begin(), cells_.end(), value); }
+  void fill_cache(uint64_t value) {
+    for (auto* content : {&cells_, &experts_}) std::fill(content->begin(), content->end(), value);
+  }
   std::vector<int> non_finite;  // of one step: set it in before_execute
   int num_steps = 0;
   int num_tokens = 0;
@@ -90,12 +106,14 @@ class FakeExecutor final : public StepExecutor {
     for (int p = 0; p < end; ++p) {
       if (cell(s, p) == 0) throw std::logic_error("a slot was read before it was written");
       history[p + 1] = mix(history[p] * 31 + cell(s, p));
+      if (p >= s.start) experts_[&cell(s, p) - cells_.data()] = mix(history[p + 1] + weights);
     }
     for (const int row : s.logits_rows) rows_.push_back(history[s.start + row + 1]);
   }
 
   int block_size_;
   std::vector<uint64_t> cells_;
+  std::vector<uint64_t> experts_;
   std::vector<uint64_t> rows_;  // the history that each row of logits has seen
   std::vector<float> logits_;
 };

@@ -37,6 +37,7 @@ struct Served {
   std::string isa = {};  // the best
   int threads = 1;
   int64_t block_size = 16;
+  bool keeps_experts = false;
   int max_positions = 512;
 };
 
@@ -57,11 +58,16 @@ class ServedModel {
                                .max_logits_rows = 32};
     auto model = CausalLm::load(config, checkpoint, *backend_, options, [](size_t) {}).value();
     auto cache = backend_->make_kv_cache(kv_cache_shape(config, served.block_size, kBlocks, served.dtype)).value();
-    runner_ = std::make_unique<ModelRunner>(std::move(model), std::move(cache), options.max_logits_rows);
+    std::unique_ptr<RoutedExpertsStore> store;
+    if (served.keeps_experts)
+      store = RoutedExpertsStore::create(routed_experts_shape(config), kBlocks, served.block_size).value();
+    runner_ =
+        std::make_unique<ModelRunner>(std::move(model), std::move(cache), options.max_logits_rows, std::move(store));
   }
 
   int64_t vocab_size() const { return runner_->vocab_size(); }
   ModelRunner& runner() { return *runner_; }
+  const ModelRunner& runner() const { return *runner_; }
 
   // Blocks for `tokens` positions that no other sequence has, out of order.
   std::vector<int32_t> blocks(int64_t tokens) {
@@ -124,6 +130,8 @@ struct GoldenModel {
   std::vector<std::vector<int32_t>> prompts;
   std::vector<std::vector<double>> prompt_logprobs;  // [prompt][token], the first one left out
   std::vector<Greedy> greedy;
+  std::vector<std::vector<std::vector<int32_t>>>
+      routed_experts;                           // [prompt][token][layer, rank]; empty where there are none
   int max_model_len = ServedModel::kMaxTokens;  // to serve the model for
 
   explicit GoldenModel(const std::string& model, const std::string& file = "golden.json") {
@@ -131,6 +139,10 @@ struct GoldenModel {
     const JsonValue root = document.root();
     for (const JsonValue& prompt : root["prompts"].elements()) prompts.push_back(ids(prompt));
     for (const JsonValue& row : root["prompt_logprobs"].elements()) prompt_logprobs.push_back(numbers(row));
+    for (const JsonValue& prompt : root["routed_experts"].elements()) {
+      auto& rows = routed_experts.emplace_back();
+      for (const JsonValue& row : prompt.elements()) rows.push_back(ids(row));
+    }
     for (const JsonValue& run : root["greedy"].elements())
       greedy.push_back({ids(run["prompt"]), ids(run["token_ids"]), numbers(run["logprobs"])});
     for (const double length : numbers(root["max_model_len"])) max_model_len = static_cast<int>(length);
