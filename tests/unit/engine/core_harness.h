@@ -129,7 +129,9 @@ inline void expect_same(const SampleRecord& got, const SampleRecord& want) {
   EXPECT_TRUE(same_logprobs(got.logprobs, want.logprobs));
   EXPECT_EQ(got.finish_reason, want.finish_reason);
   EXPECT_EQ(got.routed_experts.has_value(), want.routed_experts.has_value());
-  if (got.routed_experts && want.routed_experts) EXPECT_EQ(got.routed_experts->ids, want.routed_experts->ids);
+  if (got.routed_experts && want.routed_experts) {
+    EXPECT_EQ(got.routed_experts->ids, want.routed_experts->ids);
+  }
 }
 
 inline void expect_same(Record& got, Record& want) {
