@@ -4,6 +4,7 @@ prompts          [[id, ...], ...]
 prompt_logprobs  one list a prompt: null, then the log-prob of each id given those before it
 top              one list a prompt: [id, log-prob] of the TOP_COUNT likeliest ids after its end
 greedy           [{"prompt", "token_ids", "logprobs"}, ...]; generation goes on past an end-of-sequence id
+bf16_gap         [median |log-prob in bfloat16 less the one above| over the prompts' tokens], of a bf16 model
 max_model_len    [the length to serve the model for], where its rotation depends on it
 """
 

@@ -29,9 +29,18 @@ void PackedInput::put(const KernelTable& kernels, int64_t r, int64_t column, con
   }
   auto* hi = reinterpret_cast<uint16_t*>(base) + column;
   if (split_)
-    kernels.to_bf16x2(x, n, hi, hi + max_rows_ * row_steps() * 2);
+    kernels.to_bf16x2(x, n, hi, hi + max_rows_ * row_pairs() * 2);
   else
     kernels.to_bf16(x, n, hi);
+}
+
+void PackedInput::copy_row(int64_t r, const PackedInput& from, int64_t source) {
+  UNSPOOL_CHECK(from.columns_ == columns_ && from.pairs_ == pairs_ && from.split_ == split_ && source < from.rows_,
+                "row {} of {}", source, from.rows_);
+  auto* to = buffer_.as<unsigned char>();
+  const auto size = static_cast<size_t>(row_bytes());
+  std::memcpy(to + r * row_bytes(), from.row(source), size);
+  if (split_) std::memcpy(to + (max_rows_ + r) * row_bytes(), from.low_row(source), size);
 }
 
 }  // namespace unspool::cpu

@@ -184,7 +184,7 @@ TEST(ModelConfigTest, RefusesIncompleteOrAbsurdLlama3) {
 }
 
 TEST(ModelConfigTest, RefusesOtherArchitecturesByName) {
-  const std::string supported = "; supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM";
+  const std::string supported = "; supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM";
   expect_refused(kLlama32, R"({"architectures": ["GemmaForCausalLM"]})",
                  "unsupported architecture GemmaForCausalLM" + supported);
   expect_refused(kLlama32, R"({"architectures": []})", "unsupported architecture (none)");
@@ -216,23 +216,6 @@ TEST(ModelConfigTest, Defaults) {
   EXPECT_FALSE(config.tie_word_embeddings);
   EXPECT_EQ(config.dtype, std::nullopt);
   EXPECT_TRUE(config.eos_token_ids.empty());
-}
-
-TEST(ModelConfigTest, SlidingWindows) {
-  const std::string use = R"({"use_sliding_window": true, "sliding_window": 4096, "max_window_layers": )";
-  EXPECT_TRUE(parse(kQwen25, use + "24}").ok());  // no layer slides
-  expect_refused(kQwen25, use + "23}", "sliding_window: 4096 of 32768 positions");
-  EXPECT_TRUE(
-      parse(kQwen25, R"({"use_sliding_window": true, "max_window_layers": 0})").ok());         // as long as the context
-  EXPECT_TRUE(parse(kQwen3, R"({"use_sliding_window": true, "max_window_layers": 0})").ok());  // null: none
-  expect_refused(kQwen3, R"({"num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"]})",
-                 "layer_types: unsupported \"sliding_attention\"");
-  expect_refused(kQwen3, R"({"layer_types": ["full_attention"]})", "layer_types: expected a list of 28 names");
-  EXPECT_TRUE(parse(kQwen3, R"({"num_hidden_layers": 1, "layer_types": ["full_attention"]})").ok());
-  const std::string mistral = R"({"architectures": ["MistralForCausalLM"])";
-  expect_refused(kLlama32, mistral + "}", "sliding_window: 4096");  // the family's default where the key is absent
-  expect_refused(kLlama32, mistral + R"(, "sliding_window": 4096})", "sliding_window: 4096");
-  EXPECT_TRUE(parse(kLlama32, mistral + R"(, "sliding_window": null})").ok());
 }
 
 TEST(ModelConfigTest, RefusesWhatWouldBeServedWrongly) {

@@ -10,6 +10,18 @@ struct Bf16Kind {
   static inline X set1(const A* a) { return set1_pair(a); }
   static inline F step(F acc, X x, W w) { return dot_pair(acc, x, w); }
 };
+// The same weights against floats.
+struct WideBf16Kind {
+  struct A {
+    float even, odd;
+  };
+  using W = WidePair;
+  using X = A;
+  static constexpr int kStepBytes = 64;
+  static inline W load(const unsigned char* b) { return widen_pair(reinterpret_cast<const uint16_t*>(b)); }
+  static inline X set1(const A* a) { return *a; }
+  static inline F step(F acc, X x, W w) { return f_fma(f_set1(x.odd), w.odd, f_fma(f_set1(x.even), w.even, acc)); }
+};
 struct F32Kind {
   using A = float;
   using W = F;
@@ -142,11 +154,11 @@ static void product_panels(const ProductArgs& args, int panel) {
   for (; row < args.rows; row += kMaxRows) product_rows<Kind, P, Fetch::kNone>(args, row, panel, {});
 }
 
-template <class Kind, Fetch kFirst = Fetch::kOwn>
+template <class Kind, Fetch kFirst = Fetch::kOwn, int kPanels = kMaxPanels>
 static void product(const ProductArgs& args) {
   int panel = 0;
-  for (; panel + kMaxPanels <= args.panels; panel += kMaxPanels) product_panels<Kind, kMaxPanels, kFirst>(args, panel);
-  if constexpr (kMaxPanels > 2)
+  for (; panel + kPanels <= args.panels; panel += kPanels) product_panels<Kind, kPanels, kFirst>(args, panel);
+  if constexpr (kPanels > 2)
     for (; panel + 2 <= args.panels; panel += 2) product_panels<Kind, 2, kFirst>(args, panel);
   for (; panel < args.panels; ++panel) product_panels<Kind, 1, kFirst>(args, panel);
 }

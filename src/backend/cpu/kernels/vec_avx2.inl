@@ -197,4 +197,8 @@ static inline F dot_pair(F acc, XPair x, WPair w) {
   return {_mm256_fmadd_ps(x.even, w.even.a, _mm256_fmadd_ps(x.odd, w.odd.a, acc.a)),
           _mm256_fmadd_ps(x.even, w.even.b, _mm256_fmadd_ps(x.odd, w.odd.b, acc.b))};
 }
+using WidePair = WPair;
+static inline WidePair widen_pair(const uint16_t* w) {
+  return load_pair(w);
+}
 inline constexpr int kMaxRows = 4, kMaxPanels = 1;  // 8 accumulators, 4 weights and 2 broadcasts of 16 registers

@@ -147,6 +147,16 @@ static inline void transpose_halves(const unsigned char* rows, int64_t stride, u
   }
 }
 
+// Sixteen columns' pairs of bf16 weights as floats.
+struct WidePair {
+  F even, odd;
+};
+static inline WidePair widen_pair(const uint16_t* w) {
+  const __m512i bits = _mm512_loadu_si512(w);
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16)),
+          _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(static_cast<int>(0xffff0000u))))};
+}
+
 // Sixteen columns' pairs of bf16 weights, and one row's pair of activations.
 #if defined(UNSPOOL_NATIVE_BF16)
 using WPair = __m512i;
@@ -166,16 +176,12 @@ static inline F dot_pair(F acc, XPair x, WPair w) {
 }
 inline constexpr int kMaxRows = 6, kMaxPanels = 4;  // 24 accumulators, 4 weights and 1 broadcast of 32 registers
 #else
-struct WPair {
-  F even, odd;
-};
+using WPair = WidePair;
 struct XPair {
   F even, odd;
 };
 static inline WPair load_pair(const uint16_t* w) {
-  const __m512i bits = _mm512_loadu_si512(w);
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16)),
-          _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(static_cast<int>(0xffff0000u))))};
+  return widen_pair(w);
 }
 static inline XPair set1_pair(const uint32_t* x) {
   return {_mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(*x << 16))),

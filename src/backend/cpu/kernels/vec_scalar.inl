@@ -161,4 +161,8 @@ static inline XPair set1_pair(const uint32_t* x) {
 static inline F dot_pair(F acc, XPair x, WPair w) {
   return lanes([&](int i) { return __builtin_fmaf(x.even, w.even.x[i], __builtin_fmaf(x.odd, w.odd.x[i], acc.x[i])); });
 }
+using WidePair = WPair;
+static inline WidePair widen_pair(const uint16_t* w) {
+  return load_pair(w);
+}
 inline constexpr int kMaxRows = 2, kMaxPanels = 1;
