@@ -29,27 +29,29 @@ Value map_filter(Interpreter& interpreter, const Value& value, Arguments argumen
 }
 
 Text title(const Text& text) {
-  // Words begin after space, hyphens and opening brackets, unlike Python's.
+  // Words begin after space, hyphens and opening brackets, unlike Python's. Behind its first character each is lowered
+  // by itself, as the sigma at its end shows.
+  const std::string_view view = text.view();
+  const auto separates = [](char32_t c) {
+    return unicode::is_space(c) || (c >= 0x1C && c <= 0x1F) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+  };
   Text out;
-  bool starts = true;
-  for (const Text::Run& run : text.runs()) {
-    std::string mapped;
-    for (size_t at = run.begin; at < run.end;) {
-      const auto [code_point, size] = unicode::decode(text.view(), at);
-      const bool separates = unicode::is_space(code_point) || (code_point >= 0x1C && code_point <= 0x1F) ||
-                             code_point == '-' || code_point == '(' || code_point == '{' || code_point == '[' ||
-                             code_point == '<';
-      if (separates) {
-        unicode::append(mapped, code_point);
-      } else if (starts) {
-        unicode::append_upper(mapped, code_point);
-      } else {
-        unicode::append_lower(mapped, code_point);
+  for (size_t at = 0; at < view.size();) {
+    const auto first = unicode::decode(view, at);
+    size_t end = at + first.size_bytes;
+    if (separates(first.code_point)) {
+      out.append(text, at, end);
+    } else {
+      const size_t rest = end;
+      while (end < view.size()) {
+        const auto next = unicode::decode(view, end);
+        if (separates(next.code_point)) break;
+        end += next.size_bytes;
       }
-      starts = separates;
-      at += size;
+      out.append(upper(text.slice(at, rest)));
+      out.append(lower(text.slice(rest, end)));
     }
-    out.append(mapped, run.origin);
+    at = end;
   }
   return out;
 }

@@ -95,6 +95,11 @@ TEST(Values, FiltersOfSequences) {
   EXPECT_EQ(render("{{ 'a\nb'|indent(2) }}|{{ ' a '|trim }}|{{ 'abc'|replace('b', 'x') }}"), "a\n  b|a|axc");
 }
 
+TEST(Values, WordsOfATitleEndInTheirOwnSigma) {
+  EXPECT_EQ(render("{{ x|title }}|{{ ['x']|title }}", R"({"x":"ΑΣ σ (ΑΣ-b'ΑΣ ΣΑ"})"), "Ασ Σ (Ασ-B'ας Σα|['x']");
+  EXPECT_EQ(render("{{ [x]|title }}", R"({"x":"ΑΣ σ"})"), "['ας Σ']");
+}
+
 TEST(Values, RangesAreSearched) {
   EXPECT_EQ(render("{{ range(-1, 1, -3).count(1) }}{{ range(3).count(true) }}{{ range(3).count('a') }}"), "010");
   EXPECT_EQ(render("{{ range(3, 12, 3).index(6) }}{{ range(9, 0, -3).index(3.0) }}{{ range(9).count(2.5) }}"), "120");
