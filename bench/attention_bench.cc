@@ -1,6 +1,7 @@
 // Attention through the backend, with the heads of SmolLM2-135M (9 and 3 of 64) and Qwen3-0.6B (16 and 8 of 128).
 // Layers take turns, so that keys and values come from memory as in a step.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "bench_support.h"
@@ -62,6 +63,7 @@ void attention(benchmark::State& state, const Heads& heads, const Batch& batch, 
                      .cos = cos.data(),
                      .sin = sin.data(),
                      .rotary_dim = heads.dim,
+                     .scale = 1.0f / std::sqrt(static_cast<float>(heads.dim)),
                      .sequences = sequences,
                      .non_finite = non_finite};
   for (auto _ : state) {

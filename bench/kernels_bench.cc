@@ -60,7 +60,7 @@ void linear(benchmark::State& state, const Shape2& shape, DType dtype, MatmulPre
          static_cast<double>(weights[0]->size_bytes()), dtype == kBf16);
 }
 
-void gated_silu(benchmark::State& state, const Shape2& shape, bool cold) {
+void gated(benchmark::State& state, const Shape2& shape, bool cold) {
   const int64_t rows = state.range(0);
   const auto& weights = matrices(shape.outputs, shape.inputs, kBf16, cold, 2);
   const size_t pairs = cold ? weights.size() / 2 : 1;
@@ -71,7 +71,7 @@ void gated_silu(benchmark::State& state, const Shape2& shape, bool cold) {
   size_t next = 0;
   for (auto _ : state) {
     const size_t at = next++ % pairs * 2;
-    backend().gated_silu(*input, *weights[at], *weights[at + 1], nullptr, nullptr, *output);
+    backend().gated(*input, {.gate = weights[at].get(), .up = weights[at + 1].get()}, *output);
   }
   report(state, 4.0 * static_cast<double>(rows * shape.outputs * shape.inputs),
          2.0 * static_cast<double>(weights[0]->size_bytes()));
@@ -81,7 +81,7 @@ void rms_norm(benchmark::State& state, int64_t hidden) {
   const int64_t rows = state.range(0);
   const std::vector<float> x = values(rows * hidden), weight = values(hidden);
   const auto output = backend().make_product_input(rows, hidden, kBf16, kOne).value();
-  for (auto _ : state) backend().rms_norm(x.data(), rows, weight, 1e-5f, *output);
+  for (auto _ : state) backend().rms_norm(x.data(), rows, {weight, 1e-5f}, *output);
   report(state, 4.0 * static_cast<double>(rows * hidden), 4.0 * static_cast<double>(rows * hidden), false);
 }
 
@@ -143,7 +143,7 @@ void add_all() {
   for (const Shape2& shape : kMlps)
     for (const bool cold : {false, true})
       add(std::string(shape.name) + (cold ? "/cold" : "/hot"), 512,
-          [&shape, cold](benchmark::State& state) { gated_silu(state, shape, cold); });
+          [&shape, cold](benchmark::State& state) { gated(state, shape, cold); });
   // A step has at most 96 rows of logits at once, and no cache holds a head.
   for (const Shape2& shape : kHeads)
     add(std::string(shape.name) + "/cold", 96,

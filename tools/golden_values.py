@@ -6,6 +6,7 @@ top              one list a prompt: [id, log-prob] of the TOP_COUNT likeliest id
 routed_experts   of a mixture of experts: one list a prompt, a token's ids layer by layer in the order of their probabilities,
                  zeros in layers without experts
 greedy           [{"prompt", "token_ids", "logprobs"}, ...]; generation goes on past an end-of-sequence id
+bf16_gap         [median |log-prob in bfloat16 less the one above| over the prompts' tokens], of a bf16 model
 max_model_len    [the length to serve the model for], where its rotation depends on it
 """
 

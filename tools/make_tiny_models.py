@@ -11,6 +11,7 @@ import argparse
 import json
 import random
 import shutil
+import statistics
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from transformers.utils.logging import disable_progress_bar
 
 import tokenizer_families
 from golden_values import golden_values, greedy_continuation, log_probs, routers, routing_gap, write_golden
+from tiny_family_variants import FAMILY_VARIANTS
 from tiny_model_variants import VARIANTS
 
 EAGER = {"attn_implementation": "eager", "experts_implementation": "eager"}
@@ -31,27 +33,34 @@ GREEDY_TOKENS = 24
 MIN_ROUTING_GAP = 1e-5  # of probabilities in a router: rounding does not swap experts
 MIN_DISTINCT_TOKENS = 8  # of GREEDY_TOKENS: a model that repeats one token tests little
 MIN_ROPE_EFFECT = 0.05  # nats by which some log-prob of the longest prompt moves if RoPE scaling is left out
+MIN_WINDOW_EFFECT = 0.01  # likewise if a window is a key longer or shorter
 MAX_SEEDS = 2000
 
 
 def fill_parameters(model, seed):
     """Random weights of a size that makes log-probs far from flat; norms away from 1, biases away from 0."""
     generator = torch.Generator().manual_seed(seed)
+    # Gemma's embeddings are scaled by the root of the hidden size, and would drown the layers: every token would be
+    # followed by itself. The last norm makes up for what the head, which is the same matrix, loses.
+    gemma = model.config.model_type.startswith("gemma")
+    embedding = 0.15 if gemma else 0.35
     for name, parameter in sorted(model.named_parameters()):
         noise = torch.randn(parameter.shape, generator=generator)
         if name.endswith("bias"):
             values = 0.3 * noise
         elif "norm" in name:
-            values = 1 + 0.25 * noise
+            values = 1 + 0.25 * noise + (2 if gemma and name == "model.norm.weight" else 0)
         elif "embed_tokens" in name or "lm_head" in name:
-            values = 0.35 * noise
+            values = embedding * noise
         else:
             values = 1.5 * noise / parameter.shape[-1] ** 0.5
         parameter.data.copy_(values)
 
 
 def make_model(variant, seed, token_ids):
-    rope = {**variant.rope, "rope_theta": variant.rope_theta}
+    rope = variant.rope
+    if "rope_type" in rope:  # otherwise one a layer type, each with its own theta
+        rope = {**rope, "rope_theta": variant.rope_theta}
     config = variant.config_class(**variant.sizes, rope_parameters=rope, **token_ids)
     model = AutoModelForCausalLM.from_config(config, **EAGER)
     fill_parameters(model, seed)
@@ -68,14 +77,19 @@ def to_float32(model):
     return model
 
 
-def legacy_config(config):
-    """config.json in the older spelling: rope_theta at the top, scaling in rope_scaling, dtype as torch_dtype."""
+def legacy_config(variant, config):
+    """config.json in the older spelling: rope_theta at the top, scaling in rope_scaling, dtype as torch_dtype, rules
+    rather than a list of layer types."""
     config = dict(config)
     rope = dict(config.pop("rope_parameters"))
+    if "rope_type" not in rope:
+        config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        rope = dict(rope["full_attention"])
     config["rope_theta"] = rope.pop("rope_theta")
     config["rope_scaling"] = None if rope["rope_type"] == "default" else rope
     config["torch_dtype"] = config.pop("dtype")
-    return dict(sorted(config.items()))
+    config.pop("layer_types", None)
+    return dict(sorted({**config, **variant.legacy_fields}.items()))
 
 
 def write_json(path, value):
@@ -114,7 +128,7 @@ def save_model(variant, model, directory):
         file.chmod(0o644)
     config = json.loads((directory / "config.json").read_text())
     config.pop("transformers_version")
-    write_json(directory / "config.json", legacy_config(config) if variant.legacy_config else config)
+    write_json(directory / "config.json", legacy_config(variant, config) if variant.legacy_config else config)
 
 
 def clear_greedy(variant, model, prompt, eos):
@@ -147,6 +161,17 @@ def rope_effect(model, prompt):
     plain = AutoModelForCausalLM.from_config(config, **EAGER).float().eval()
     plain.load_state_dict(model.state_dict())
     return float((log_probs(plain, prompt) - log_probs(model, prompt)).abs().max())
+
+
+def window_effect(directory, model, prompt):
+    """By how much some log-prob of `prompt` moves, in nats, if the window is a key longer, or shorter: the lesser."""
+    effects = []
+    for other in (model.config.sliding_window - 1, model.config.sliding_window + 1):
+        changed = AutoModelForCausalLM.from_pretrained(
+            directory, sliding_window=other, dtype=torch.float32, **EAGER
+        ).eval()
+        effects.append(float((log_probs(changed, prompt) - log_probs(model, prompt)).abs().max()))
+    return min(effects)
 
 
 def clear_greedies(variant, model, prompts, eos):
@@ -215,8 +240,15 @@ def check_length_rule(variant, directory, golden):
         raise RuntimeError(f"{variant.name}: transformers rotates a prompt of {len(prompt)} tokens otherwise")
 
 
-def load(directory):
-    return AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, **EAGER).eval()
+def load(directory, dtype=torch.float32):
+    return AutoModelForCausalLM.from_pretrained(directory, dtype=dtype, **EAGER).eval()
+
+
+def bf16_gap(directory, golden):
+    """How far transformers itself is from the golden values in bfloat16: what is served in it is held to that."""
+    rounding = golden_values(load(directory, torch.bfloat16), golden["prompts"], [])["prompt_logprobs"]
+    pairs = zip(sum(rounding, []), sum(golden["prompt_logprobs"], []), strict=True)
+    return round(statistics.median(abs(a - b) for a, b in pairs if b is not None), 6)
 
 
 def make(variant, directory):
@@ -238,15 +270,19 @@ def make(variant, directory):
         loaded = served(variant, load(directory), max_model_len)
         if entries != clear_greedies(variant, loaded, continued, eos):
             raise RuntimeError(f"{variant.name}: the saved model differs from the one in memory")
-        scaled = not parts and variant.rope["rope_type"] != "default"
+        scaled = not parts and variant.rope.get("rope_type", "default") != "default"
         if scaled and rope_effect(loaded, prompts[-1]) < MIN_ROPE_EFFECT:
             raise RuntimeError(f"{variant.name}: RoPE scaling has no effect on the longest prompt")
+        if variant.sizes.get("sliding_window") and window_effect(directory, loaded, prompts[-1]) < MIN_WINDOW_EFFECT:
+            raise RuntimeError(f"{variant.name}: the window's length has no effect on the longest prompt")
         parts.append(golden_values(loaded, prompts, entries))
         if max_model_len:
             parts[-1]["max_model_len"] = [max_model_len]
     if variant.border_len:
         check_length_rule(variant, directory, parts[0])
         write_golden(directory / "golden_border.json", parts[1])
+    if variant.dtype == "bfloat16" and variant in FAMILY_VARIANTS:
+        parts[0]["bf16_gap"] = [bf16_gap(directory, parts[0])]
     write_golden(directory / "golden.json", parts[0])
     return seed
 
@@ -259,7 +295,7 @@ def main():
     args = parser.parse_args()
     disable_progress_bar()
     torch.set_num_threads(1)  # one order of summation: the same golden values on every machine of a kind
-    for variant in VARIANTS:
+    for variant in [*VARIANTS, *FAMILY_VARIANTS]:
         if args.only in (None, variant.name):
             directory = args.out / variant.name
             seed = make(variant, directory)

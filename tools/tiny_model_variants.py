@@ -44,6 +44,7 @@ class Variant:
     rope: dict = field(default_factory=lambda: {"rope_type": "default"})
     dtype: str = "bfloat16"  # as stored
     legacy_config: bool = False
+    legacy_fields: dict = field(default_factory=dict)  # what only such a config.json has
     shard_size_bytes: int | None = None
     tokenizer_vocab_size: int | None = None  # smaller than the model's, as Qwen's padded vocabularies
     generation: dict = field(default_factory=dict)  # more for generation_config.json
@@ -59,7 +60,7 @@ class Variant:
     border_len: int | None = None
 
 
-def _sizes(hidden, intermediate, layers, heads, kv_heads, vocab, tied, **others):
+def tiny_sizes(hidden, intermediate, layers, heads, kv_heads, vocab, tied, **others):
     return {
         "hidden_size": hidden,
         "intermediate_size": intermediate,
@@ -81,40 +82,40 @@ def _moe(experts, top_k, inner, **others):
 
 
 VARIANTS = [
-    Variant("llama-mha", LlamaConfig, "smollm", _sizes(48, 80, 2, 4, 4, 320, tied=False)),
-    Variant("llama-gqa-tied", LlamaConfig, "smollm", _sizes(48, 83, 2, 6, 2, 384, tied=True), legacy_config=True),
+    Variant("llama-mha", LlamaConfig, "smollm", tiny_sizes(48, 80, 2, 4, 4, 320, tied=False)),
+    Variant("llama-gqa-tied", LlamaConfig, "smollm", tiny_sizes(48, 83, 2, 6, 2, 384, tied=True), legacy_config=True),
     Variant(
-        "llama-rope-llama3", LlamaConfig, "llama3", _sizes(64, 72, 2, 4, 2, 352, tied=True, rms_norm_eps=1e-5),
+        "llama-rope-llama3", LlamaConfig, "llama3", tiny_sizes(64, 72, 2, 4, 2, 352, tied=True, rms_norm_eps=1e-5),
         rope_theta=500000.0, rope=LLAMA3_ROPE,
     ),
     Variant(
-        "llama-rope-llama3-legacy", LlamaConfig, "llama3", _sizes(32, 48, 3, 2, 1, 331, tied=False),
+        "llama-rope-llama3-legacy", LlamaConfig, "llama3", tiny_sizes(32, 48, 3, 2, 1, 331, tied=False),
         rope=LLAMA3_ROPE, legacy_config=True,
     ),
     Variant(
         "llama-bias", LlamaConfig, "gpt2",
-        _sizes(40, 61, 2, 5, 5, 320, tied=True, attention_bias=True, mlp_bias=True),
+        tiny_sizes(40, 61, 2, 5, 5, 320, tied=True, attention_bias=True, mlp_bias=True),
     ),
     Variant(
-        "llama-head-dim", LlamaConfig, "gpt2", _sizes(36, 64, 2, 3, 1, 330, tied=False, head_dim=20),
+        "llama-head-dim", LlamaConfig, "gpt2", tiny_sizes(36, 64, 2, 3, 1, 330, tied=False, head_dim=20),
         legacy_config=True,
     ),
-    Variant("llama-f16", LlamaConfig, "smollm", _sizes(48, 64, 2, 3, 3, 320, tied=True), dtype="float16"),
+    Variant("llama-f16", LlamaConfig, "smollm", tiny_sizes(48, 64, 2, 3, 3, 320, tied=True), dtype="float16"),
     Variant(
-        "llama-f32", LlamaConfig, "smollm", _sizes(32, 51, 2, 4, 2, 320, tied=False), dtype="float32",
+        "llama-f32", LlamaConfig, "smollm", tiny_sizes(32, 51, 2, 4, 2, 320, tied=False), dtype="float32",
         legacy_config=True,
     ),
-    Variant("llama-sharded", LlamaConfig, "smollm", _sizes(48, 72, 3, 6, 3, 320, tied=False), shard_size_bytes=45_000),
+    Variant("llama-sharded", LlamaConfig, "smollm", tiny_sizes(48, 72, 3, 6, 3, 320, tied=False), shard_size_bytes=45_000),
     Variant(
-        "qwen2-tied", Qwen2Config, "qwen2", _sizes(56, 77, 2, 7, 1, 384, tied=True), rope_theta=1000000.0,
+        "qwen2-tied", Qwen2Config, "qwen2", tiny_sizes(56, 77, 2, 7, 1, 384, tied=True), rope_theta=1000000.0,
         tokenizer_vocab_size=360, generation={"do_sample": True, "temperature": 0.7, "top_k": 20, "top_p": 0.8},
     ),
     Variant(
-        "qwen2-untied", Qwen2Config, "qwen2", _sizes(48, 64, 2, 6, 2, 331, tied=False), rope_theta=1000000.0,
+        "qwen2-untied", Qwen2Config, "qwen2", tiny_sizes(48, 64, 2, 6, 2, 331, tied=False), rope_theta=1000000.0,
         legacy_config=True,
     ),
     Variant(
-        "qwen3-tied", Qwen3Config, "qwen2", _sizes(40, 66, 2, 4, 2, 352, tied=True, head_dim=16), rope_theta=1000000.0,
+        "qwen3-tied", Qwen3Config, "qwen2", tiny_sizes(40, 66, 2, 4, 2, 352, tied=True, head_dim=16), rope_theta=1000000.0,
     ),
     # Layers 1, 3 and 5 have experts; 3 is taken back. A shared expert beside them.
     Variant(
@@ -143,25 +144,25 @@ VARIANTS = [
         rope_theta=1000000.0, prompt_lengths=MOE_PROMPTS, min_greedy_gap=0.01, fused_experts=True,
     ),
     Variant(
-        "llama-rope-linear", LlamaConfig, "smollm", _sizes(32, 40, 2, 4, 2, 320, tied=True), rope=LINEAR_ROPE,
+        "llama-rope-linear", LlamaConfig, "smollm", tiny_sizes(32, 40, 2, 4, 2, 320, tied=True), rope=LINEAR_ROPE,
         legacy_config=True,
     ),
     Variant(
         "llama-rope-dynamic", LlamaConfig, "smollm",
-        _sizes(48, 40, 2, 2, 1, 320, tied=True, max_position_embeddings=64), rope=DYNAMIC_ROPE,
+        tiny_sizes(48, 40, 2, 2, 1, 320, tied=True, max_position_embeddings=64), rope=DYNAMIC_ROPE,
         max_model_len=512, border_len=64,
     ),
     Variant(
-        "qwen3-rope-yarn", Qwen3Config, "qwen2", _sizes(40, 50, 2, 2, 1, 320, tied=True, head_dim=24), rope=YARN_ROPE,
+        "qwen3-rope-yarn", Qwen3Config, "qwen2", tiny_sizes(40, 50, 2, 2, 1, 320, tied=True, head_dim=24), rope=YARN_ROPE,
         rope_theta=1000000.0,
     ),
     Variant(
-        "llama-rope-yarn-mscale", LlamaConfig, "smollm", _sizes(32, 40, 2, 2, 2, 320, tied=True),
+        "llama-rope-yarn-mscale", LlamaConfig, "smollm", tiny_sizes(32, 40, 2, 2, 2, 320, tied=True),
         rope=YARN_MSCALE_ROPE, legacy_config=True,
     ),
     Variant(
         "llama-rope-longrope", LlamaConfig, "smollm",
-        _sizes(40, 44, 2, 2, 1, 320, tied=True, max_position_embeddings=512), rope=longrope(10, 64),
+        tiny_sizes(40, 44, 2, 2, 1, 320, tied=True, max_position_embeddings=512), rope=longrope(10, 64),
         max_model_len=512, border_len=64,
     ),
 ]  # fmt: skip

@@ -78,6 +78,27 @@ class ProductInput {
   int64_t rows_ = 0, max_rows_, columns_;
 };
 
+// y = x / sqrt(mean(x^2) + eps) * (weight + offset), over weight.size() features. Without a weight there is no norm.
+struct RmsNorm {
+  std::span<const float> weight;
+  float eps = 0.0f;
+  float offset = 0.0f;  // 1 where a checkpoint has the weights' distance from 1
+
+  bool exists() const { return !weight.empty(); }
+};
+
+enum class Activation { kSilu, kGeluTanh };
+
+// The two projections of a gated MLP. One matrix may hold both, the gates first.
+struct GatedArgs {
+  const Matrix* gate = nullptr;
+  const Matrix* up = nullptr;
+  int64_t up_row = 0;  // of `up`, where its rows start
+  const float* gate_bias = nullptr;
+  const float* up_bias = nullptr;
+  Activation activation = Activation::kSilu;
+};
+
 struct KvCacheShape {
   int64_t layers = 0;
   int64_t blocks = 0;
@@ -123,12 +144,13 @@ struct AttentionArgs {
       nullptr;  // [tokens, (heads + 2 * kv_heads) * head_dim]: q, k and v side by side; q and k are rotated in place
   int heads = 0;
   int layer = 0;
-  const float* q_norm = nullptr;  // [head_dim], or null: an RMS norm over each head before the rotation
-  const float* k_norm = nullptr;
-  float norm_eps = 0.0f;
-  const float* cos = nullptr;  // [tokens, rotary_dim / 2], or null: no rotation
+  RmsNorm q_norm = {}, k_norm = {};  // before the rotation: over each head, or (of as many features) over all of them
+  const float* cos = nullptr;        // [tokens, rotary_dim / 2], or null: no rotation
   const float* sin = nullptr;
   int64_t rotary_dim = 0;  // of each head, the first features, which are rotated; the others pass
+  float scale = 0.0f;      // of the scores
+  float softcap = 0.0f;    // scores are then softcap * tanh(score / softcap), where it is not 0
+  int64_t window = 0;      // a token sees itself and the window - 1 before it, or (0) all before it
   std::span<const AttentionSequence> sequences;
   // Indices into `sequences` whose stored keys or values are not finite are marked with 1.
   std::span<uint8_t> non_finite;
@@ -158,21 +180,23 @@ class Backend {
                                                                      MatmulPrecision precision) = 0;
   virtual Result<std::unique_ptr<KvCache>> make_kv_cache(const KvCacheShape& shape) = 0;
 
-  // y[i] = row ids[i] of the table.
-  virtual void embed(const Matrix& table, std::span<const int32_t> ids, float* y) = 0;
+  // y[i] = row ids[i] of the table, times `scale`.
+  virtual void embed(const Matrix& table, std::span<const int32_t> ids, float scale, float* y) = 0;
   // y = x as a product's left side; x is [rows, y.columns()], rows `stride` floats apart.
   virtual void prepare(const float* x, int64_t rows, int64_t stride, ProductInput& y) = 0;
-  // y = x / sqrt(mean(x^2) + eps) * weight, row by row.
-  virtual void rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) = 0;
+  // y = norm(x), row by row.
+  virtual void rms_norm(const float* x, int64_t rows, const RmsNorm& norm, ProductInput& y) = 0;
+  // y += norm(x), row by row.
+  virtual void add_rms_norm(const float* x, int64_t rows, const RmsNorm& norm, float* y) = 0;
   // y = x w^T (+ bias) (+ y, with `accumulate`); y is [x.rows(), w.rows()], rows `stride` floats apart. An input made
   // for float32 weights may meet bf16 ones: they are widened, and it is not rounded.
   virtual void linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
                       int64_t stride) = 0;
-  // y = x w^T (+ bias), rows w.rows() apart, and the stats of every row's blocks: [x.rows(), vocab_blocks(w.rows())].
-  virtual void logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) = 0;
-  // y = silu(x gate^T + gate_bias) * (x up^T + up_bias).
-  virtual void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
-                          const float* up_bias, ProductInput& y) = 0;
+  // y = x w^T, rows w.rows() apart, then softcap * tanh(y / softcap) where that is not 0, and the stats of every row's
+  // blocks: [x.rows(), vocab_blocks(w.rows())].
+  virtual void logits(const ProductInput& x, const Matrix& w, float softcap, float* y, BlockStat* blocks) = 0;
+  // y = activation(x gate^T + gate_bias) * (x up^T + up_bias).
+  virtual void gated(const ProductInput& x, const GatedArgs& args, ProductInput& y) = 0;
   // The softmax of every row of logits [rows, experts], and to.top_k of its largest; with `normalize` they are divided
   // by their sum.
   virtual void route(const float* logits, int64_t rows, int64_t experts, bool normalize, ExpertRoutes& to) = 0;

@@ -42,6 +42,25 @@ float contract_exp(float x) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(p) + (static_cast<uint32_t>(static_cast<int32_t>(n)) << 23));
 }
 
+// With a = |x|: below 0.55 a + a^3 P(a^2), from there on 1 - 2 / (exp(2a) + 1); then the sign.
+float contract_tanh(float x) {
+  const float minus = 0.0f - x;
+  const float a = x > minus ? x : minus;
+  if (!(a >= 0.55f)) {
+    const float square = a * a;
+    float p = -6.27423963e-3f;
+    p = __builtin_fmaf(p, square, 2.1071678e-2f);
+    p = __builtin_fmaf(p, square, -5.38523085e-2f);
+    p = __builtin_fmaf(p, square, 0.13332586f);
+    p = __builtin_fmaf(p, square, -0.333333164f);
+    const float small = __builtin_fmaf(a * square, p, a);
+    return x >= 0.0f ? small : 0.0f - small;
+  }
+  const float quotient = 2.0f / (contract_exp(a + a) + 1.0f);
+  const float large = 1.0f - quotient;
+  return x >= 0.0f ? large : 0.0f - large;
+}
+
 double contract_log(double x) {
   int exponent = 0;
   const double m = split_exponent(x, &exponent);

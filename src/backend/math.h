@@ -8,12 +8,15 @@ namespace unspool {
 // at 26.689).
 inline constexpr double kExpErrorUlp = 0.94;
 inline constexpr double kLogErrorUlp = 0.51;
+inline constexpr double kTanhErrorUlp = 1.5;
 inline constexpr double kExpDoubleErrorUlp = 2.0;
 inline constexpr double kLogDoubleErrorUlp = 2.0;
 inline constexpr double kSinCosError = 2.0;
 
 // exp of a float, bit for bit the kernels' lanes: exactly 1 at 0, 0 at or below -87, +inf from 88.72283 up.
 float contract_exp(float x);
+// tanh of a float, bit for bit the kernels' lanes; 0 at -0.
+float contract_tanh(float x);
 // log of a positive normal float, computed in double and rounded once. log(1) is 0 exactly; log(0) is -inf; below 0
 // NaN.
 float contract_log(float x);

@@ -1,5 +1,6 @@
 #include "backend/timed_backend.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -19,16 +20,20 @@ void TimedBackend::timed(OperationKey key, double operations, double bytes, F&& 
   time.bytes += bytes;
 }
 
-void TimedBackend::embed(const Matrix& table, std::span<const int32_t> ids, float* y) {
-  timed({"embed"}, 0, 0, [&] { backend_->embed(table, ids, y); });
+void TimedBackend::embed(const Matrix& table, std::span<const int32_t> ids, float scale, float* y) {
+  timed({"embed"}, 0, 0, [&] { backend_->embed(table, ids, scale, y); });
 }
 
 void TimedBackend::prepare(const float* x, int64_t rows, int64_t stride, ProductInput& y) {
   timed({"prepare"}, 0, 0, [&] { backend_->prepare(x, rows, stride, y); });
 }
 
-void TimedBackend::rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) {
-  timed({"rms_norm"}, 0, 0, [&] { backend_->rms_norm(x, rows, weight, eps, y); });
+void TimedBackend::rms_norm(const float* x, int64_t rows, const RmsNorm& norm, ProductInput& y) {
+  timed({"rms_norm"}, 0, 0, [&] { backend_->rms_norm(x, rows, norm, y); });
+}
+
+void TimedBackend::add_rms_norm(const float* x, int64_t rows, const RmsNorm& norm, float* y) {
+  timed({"add_rms_norm"}, 0, 0, [&] { backend_->add_rms_norm(x, rows, norm, y); });
 }
 
 void TimedBackend::linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
@@ -37,17 +42,16 @@ void TimedBackend::linear(const ProductInput& x, const Matrix& w, const float* b
         static_cast<double>(w.size_bytes()), [&] { backend_->linear(x, w, bias, accumulate, y, stride); });
 }
 
-void TimedBackend::logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) {
+void TimedBackend::logits(const ProductInput& x, const Matrix& w, float softcap, float* y, BlockStat* blocks) {
   timed({"logits", w.rows(), w.columns()}, 2.0 * static_cast<double>(x.rows() * w.rows() * w.columns()),
-        static_cast<double>(w.size_bytes()), [&] { backend_->logits(x, w, bias, y, blocks); });
+        static_cast<double>(w.size_bytes()), [&] { backend_->logits(x, w, softcap, y, blocks); });
 }
 
-void TimedBackend::gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
-                              const float* up_bias, ProductInput& y) {
-  timed({"gated_silu", gate.rows() + up.rows(), gate.columns()},
-        2.0 * static_cast<double>(x.rows() * (gate.rows() + up.rows()) * gate.columns()),
-        static_cast<double>(gate.size_bytes() + up.size_bytes()),
-        [&] { backend_->gated_silu(x, gate, up, gate_bias, up_bias, y); });
+void TimedBackend::gated(const ProductInput& x, const GatedArgs& args, ProductInput& y) {
+  const int64_t rows = 2 * y.columns(), columns = args.gate->columns();
+  const auto bytes = args.gate->size_bytes() + (args.up == args.gate ? 0 : args.up->size_bytes());
+  timed({"gated", rows, columns}, 2.0 * static_cast<double>(x.rows() * rows * columns), static_cast<double>(bytes),
+        [&] { backend_->gated(x, args, y); });
 }
 
 void TimedBackend::route(const float* logits, int64_t rows, int64_t experts, bool normalize, ExpertRoutes& to) {
@@ -69,9 +73,11 @@ void TimedBackend::attention(const AttentionArgs& args, KvCache& cache, MatmulPr
   const KvCacheShape& shape = cache.shape();
   double pairs = 0, keys = 0;  // of a row and a key that it sees; of all sequences' keys
   for (const AttentionSequence& s : args.sequences) {
-    const double tokens = s.tokens, before = s.first_position;
-    pairs += tokens * (before + (tokens + 1) / 2);
-    keys += before + tokens;
+    const double tokens = s.tokens, before = s.first_position, all = before + tokens;
+    const auto window = static_cast<double>(args.window);
+    pairs +=
+        args.window > 0 ? tokens * std::min(window, before + (tokens + 1) / 2) : tokens * (before + (tokens + 1) / 2);
+    keys += args.window > 0 ? std::min(all, window + tokens - 1) : all;
   }
   timed({"attention"}, 4.0 * static_cast<double>(args.heads * shape.head_dim) * pairs,
         2.0 * static_cast<double>(shape.kv_heads * shape.head_dim * dtype_size(shape.dtype)) * keys,

@@ -60,14 +60,14 @@ class TimedBackend final : public Backend {
     return backend_->make_kv_cache(shape);
   }
 
-  void embed(const Matrix& table, std::span<const int32_t> ids, float* y) override;
+  void embed(const Matrix& table, std::span<const int32_t> ids, float scale, float* y) override;
   void prepare(const float* x, int64_t rows, int64_t stride, ProductInput& y) override;
-  void rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) override;
+  void rms_norm(const float* x, int64_t rows, const RmsNorm& norm, ProductInput& y) override;
+  void add_rms_norm(const float* x, int64_t rows, const RmsNorm& norm, float* y) override;
   void linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
               int64_t stride) override;
-  void logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) override;
-  void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
-                  const float* up_bias, ProductInput& y) override;
+  void logits(const ProductInput& x, const Matrix& w, float softcap, float* y, BlockStat* blocks) override;
+  void gated(const ProductInput& x, const GatedArgs& args, ProductInput& y) override;
   void route(const float* logits, int64_t rows, int64_t experts, bool normalize, ExpertRoutes& to) override;
   void experts(const ExpertArgs& args, ExpertScratch& scratch, float* y) override;
   void attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) override;

@@ -31,7 +31,7 @@ Result<std::unique_ptr<Mlp>> ExpertsMlp::add(WeightSet& weights, const std::stri
     UNSPOOL_ASSIGN(const Linear gate, linear("shared_expert.gate_proj", shape.shared_inner, shape.hidden));
     UNSPOOL_ASSIGN(const Linear up, linear("shared_expert.up_proj", shape.shared_inner, shape.hidden));
     UNSPOOL_ASSIGN(const Linear down, linear("shared_expert.down_proj", shape.hidden, shape.shared_inner));
-    mlp->shared_.emplace(gate, up, down);
+    mlp->shared_.emplace(gate, up, down, Activation::kSilu);
     UNSPOOL_ASSIGN(mlp->shared_gate_, linear("shared_expert_gate", 1, shape.hidden));
   }
   return std::unique_ptr<Mlp>(std::move(mlp));

@@ -27,10 +27,6 @@ class Linear {
   void forward(Backend& backend, const ProductInput& x, float* y, int64_t stride, bool accumulate = false) const {
     backend.linear(x, *matrix_, bias(), accumulate, y, stride);
   }
-  // As a model's head: [x.rows(), rows of the matrix], with the stats of its blocks.
-  void logits(Backend& backend, const ProductInput& x, float* y, BlockStat* blocks) const {
-    backend.logits(x, *matrix_, bias(), y, blocks);
-  }
 
  private:
   const Matrix* matrix_ = nullptr;

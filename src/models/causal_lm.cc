@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "models/family.h"
@@ -14,10 +15,22 @@ CausalLm::CausalLm(const ModelConfig& config, Backend& backend, const ModelOptio
     : config_(config),
       backend_(backend),
       options_(options),
-      rotary_(rope_frequencies(config.rope, options.max_positions), options.max_positions,
-              config.rope.attention_factor),
       weights_(backend, options.dtype),
-      mlp_scratch_(backend, options.max_tokens, options.dtype, options.precision) {}
+      mlp_scratch_(backend, options.max_tokens, options.dtype, options.precision) {
+  const auto add_rotation = [&](const RopeConfig& rope) {
+    rotations_.push_back(
+        {.table = {rope_frequencies(rope, options.max_positions), options.max_positions, rope.attention_factor}});
+  };
+  add_rotation(config.rope);
+  if (config.local_rope) add_rotation(*config.local_rope);
+  attention_scale_ = config.attention_scale > 0.0 ? static_cast<float>(config.attention_scale)
+                                                  : 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  if (config.scale_embeddings) {
+    // Rounded to the served type, as it is where a trainer multiplies weights of that type.
+    const auto root = static_cast<float>(std::sqrt(static_cast<double>(config.hidden_size)));
+    load_vector({&root, DType::kFloat32, Shape{1}}, options.dtype, {&embedding_scale_, 1});
+  }
+}
 
 Result<std::unique_ptr<CausalLm>> CausalLm::create(const ModelConfig& config, Backend& backend,
                                                    const ModelOptions& options) {
@@ -53,7 +66,8 @@ Status CausalLm::add_weights() {
     layers_.push_back(std::move(layer));
   }
   final_norm_ = {.weight = weights_.add_vector({{"model.norm.weight", c.hidden_size}}),
-                 .eps = static_cast<float>(c.rms_norm_eps)};
+                 .eps = static_cast<float>(c.rms_norm_eps),
+                 .offset = static_cast<float>(c.norm_offset)};
   head_ = embedding_;
   if (c.tie_word_embeddings) {
     weights_.tie("lm_head.weight", "model.embed_tokens.weight");
@@ -64,7 +78,9 @@ Status CausalLm::add_weights() {
 }
 
 void CausalLm::release_scratch() {
-  for (Buffer* buffer : {&x_, &qkv_, &attended_, &cos_, &sin_}) buffer->release();
+  for (Buffer* buffer : {&x_, &qkv_, &attended_, &branch_}) buffer->release();
+  for (Rotation& rotation : rotations_)
+    for (Buffer* buffer : {&rotation.cos, &rotation.sin}) buffer->release();
   for (auto* input : {&normed_, &attended_input_, &head_input_}) input->reset();
   mlp_scratch_.release();
 }
@@ -79,8 +95,16 @@ Status CausalLm::allocate_scratch() {
   UNSPOOL_ASSIGN(x_, floats(c.hidden_size));
   UNSPOOL_ASSIGN(qkv_, floats(qkv_size));
   UNSPOOL_ASSIGN(attended_, floats(q_size));
-  UNSPOOL_ASSIGN(cos_, floats(rotary_.half()));
-  UNSPOOL_ASSIGN(sin_, floats(rotary_.half()));
+  for (Rotation& rotation : rotations_) {
+    UNSPOOL_ASSIGN(rotation.cos, floats(rotation.table.half()));
+    UNSPOOL_ASSIGN(rotation.sin, floats(rotation.table.half()));
+  }
+  const auto has_branch = [](const DecoderLayer& layer) {
+    return layer.attention_output_norm.exists() || layer.mlp_output_norm.exists();
+  };
+  if (std::any_of(layers_.begin(), layers_.end(), has_branch)) {
+    UNSPOOL_ASSIGN(branch_, floats(c.hidden_size));
+  }
   auto input = [&](int64_t rows, int64_t columns, MatmulPrecision precision) {
     return backend_.make_product_input(rows, columns, options_.dtype, precision);
   };
@@ -92,13 +116,14 @@ Status CausalLm::allocate_scratch() {
 }
 
 void CausalLm::forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_t> non_finite, RoutedIds* routed) {
-  const ModelConfig& c = config_;
   auto rows = static_cast<int64_t>(batch.token_ids.size());
   UNSPOOL_CHECK(rows <= options_.max_tokens, "{} tokens in a step of {}", rows, options_.max_tokens);
-  if (routed != nullptr) routed->ids.assign(static_cast<size_t>(rows * c.num_hidden_layers * c.moe.top_k), 0);
-  rotary_.gather(batch.positions, cos_.as<float>(), sin_.as<float>());
+  if (routed != nullptr)
+    routed->ids.assign(static_cast<size_t>(rows * config_.num_hidden_layers * config_.moe.top_k), 0);
+  for (Rotation& rotation : rotations_)
+    rotation.table.gather(batch.positions, rotation.cos.as<float>(), rotation.sin.as<float>());
   auto* x = x_.as<float>();
-  backend_.embed(embedding_.matrix(), batch.token_ids, x);
+  backend_.embed(embedding_.matrix(), batch.token_ids, embedding_scale_, x);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const DecoderLayer& layer = layers_[i];
     const auto index = static_cast<int64_t>(i);
@@ -109,7 +134,9 @@ void CausalLm::forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_
     if (last && !routes_all) rows = keep_logits_rows(batch);
     if (rows == 0) return;
     backend_.prepare(attended_.as<float>(), rows, attended_input_->columns(), *attended_input_);
-    layer.attention.o.forward(backend_, *attended_input_, x, c.hidden_size, true);
+    add_branch(layer.attention_output_norm, rows, [&](float* y, bool accumulate) {
+      layer.attention.o.forward(backend_, *attended_input_, y, config_.hidden_size, accumulate);
+    });
     if (routes_all) {
       route(layer, index, rows, routed);
       rows = keep_logits_rows(batch);
@@ -117,7 +144,8 @@ void CausalLm::forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_
     }
     if (layer.mlp->routes()) route(layer, index, rows, routes_all ? nullptr : routed);
     normalize(layer.mlp_norm, x, rows, *normed_);
-    layer.mlp->forward(*normed_, mlp_scratch_, x, true);
+    add_branch(layer.mlp_output_norm, rows,
+               [&](float* y, bool accumulate) { layer.mlp->forward(*normed_, mlp_scratch_, y, accumulate); });
   }
 }
 
@@ -132,25 +160,38 @@ void CausalLm::route(const DecoderLayer& layer, int64_t index, int64_t rows, Rou
     std::copy_n(chosen, top_k, routed->ids.data() + r * row_ids + index * top_k);
 }
 
+template <class F>
+void CausalLm::add_branch(const RmsNorm& norm, int64_t rows, F f) {
+  if (!norm.exists()) return f(x_.as<float>(), true);
+  f(branch_.as<float>(), false);
+  backend_.add_rms_norm(branch_.as<float>(), rows, norm, x_.as<float>());
+}
+
 void CausalLm::normalize(const RmsNorm& norm, const float* x, int64_t rows, ProductInput& y) {
-  backend_.rms_norm(x, rows, norm.weight, norm.eps, y);
+  if (norm.exists())
+    backend_.rms_norm(x, rows, norm, y);
+  else
+    backend_.prepare(x, rows, y.columns(), y);
 }
 
 void CausalLm::attend(const DecoderLayer& layer, int64_t index, const ModelBatch& batch, KvCache& cache,
                       std::span<uint8_t> non_finite) {
   const Attention& attention = layer.attention;
   auto* qkv = qkv_.as<float>();
-  const bool rotates = attention.rotation >= 0;
+  const Rotation* rotation = attention.rotation < 0 ? nullptr : &rotations_[static_cast<size_t>(attention.rotation)];
+  const bool all = attention.window >= options_.max_positions;  // the window never ends
   attention.qkv.forward(backend_, *normed_, qkv, attention.qkv.matrix().rows());
   backend_.attention({.qkv = qkv,
                       .heads = static_cast<int>(config_.num_attention_heads),
                       .layer = static_cast<int>(index),
-                      .q_norm = attention.q_norm.exists() ? attention.q_norm.weight.data() : nullptr,
-                      .k_norm = attention.k_norm.exists() ? attention.k_norm.weight.data() : nullptr,
-                      .norm_eps = attention.q_norm.eps,
-                      .cos = rotates ? cos_.as<float>() : nullptr,
-                      .sin = rotates ? sin_.as<float>() : nullptr,
-                      .rotary_dim = 2 * rotary_.half(),
+                      .q_norm = attention.q_norm,
+                      .k_norm = attention.k_norm,
+                      .cos = rotation == nullptr ? nullptr : rotation->cos.as<float>(),
+                      .sin = rotation == nullptr ? nullptr : rotation->sin.as<float>(),
+                      .rotary_dim = rotation == nullptr ? 0 : 2 * rotation->table.half(),
+                      .scale = attention_scale_,
+                      .softcap = static_cast<float>(config_.attention_softcap),
+                      .window = all ? 0 : attention.window,
                       .sequences = batch.sequences,
                       .non_finite = non_finite},
                      cache, options_.precision, attended_.as<float>());
@@ -173,7 +214,7 @@ int64_t CausalLm::keep_logits_rows(const ModelBatch& batch) {
 
 void CausalLm::logits(int first, int count, float* y, BlockStat* blocks) {
   normalize(final_norm_, x_.as<float>() + first * config_.hidden_size, count, *head_input_);
-  head_.logits(backend_, *head_input_, y, blocks);
+  backend_.logits(*head_input_, head_.matrix(), static_cast<float>(config_.logits_softcap), y, blocks);
 }
 
 }  // namespace unspool

@@ -67,6 +67,10 @@ class CausalLm {
   Status allocate_scratch();
 
  private:
+  struct Rotation {
+    RotaryEmbedding table;
+    Buffer cos = {}, sin = {};  // of a step, [max_tokens, half]
+  };
   CausalLm(const ModelConfig& config, Backend& backend, const ModelOptions& options);
   // Describes the model's tensors, with memory for them.
   Status add_weights();
@@ -75,23 +79,29 @@ class CausalLm {
               std::span<uint8_t> non_finite);
   // The norm before the MLP, unrounded, and its router; the choice is noted where `routed` is given.
   void route(const DecoderLayer& layer, int64_t index, int64_t rows, RoutedIds* routed);
-  // y = norm(x), as a product's left side.
+  // y = norm(x), or x where there is no norm, as a product's left side.
   void normalize(const RmsNorm& norm, const float* x, int64_t rows, ProductInput& y);
+  // x += norm(what f(y, accumulate) makes), without a detour where there is no norm.
+  template <class F>
+  void add_branch(const RmsNorm& norm, int64_t rows, F f);
   // Leaves in x (and in the attention's output) the batch's logits rows alone.
   int64_t keep_logits_rows(const ModelBatch& batch);
 
   ModelConfig config_;
   Backend& backend_;
   ModelOptions options_;
-  RotaryEmbedding rotary_;
+  std::vector<Rotation> rotations_;
   WeightSet weights_;
   Linear embedding_;
   std::vector<DecoderLayer> layers_;
   RmsNorm final_norm_;
   Linear head_;  // the embedding where tied
 
-  // A step's activations, [max_tokens, ...] floats: the residual stream, q|k|v, the attention's output, the rotation.
-  Buffer x_, qkv_, attended_, cos_, sin_;
+  float embedding_scale_ = 1.0f, attention_scale_ = 1.0f;
+
+  // A step's activations, [max_tokens, ...] floats: the residual stream, q|k|v, the attention's output, what goes
+  // through a norm before it is added (empty where nothing does).
+  Buffer x_, qkv_, attended_, branch_;
   std::unique_ptr<ProductInput> normed_, attended_input_, head_input_;
   MlpScratch mlp_scratch_;
 };

@@ -39,15 +39,16 @@ Result<Family> read_family(const ConfigReader& config) {
                                   unsupported.empty() ? "(none)" : unsupported, supported));
 }
 
-Status refuse_unsupported(const ConfigReader& config) {
+Status refuse_unsupported(const ConfigReader& config, const Family& family) {
   if (const std::optional<JsonValue> quantization = config.find("quantization_config")) {
     const std::string method = (*quantization)["quant_method"].dump();
     return config.error(
         fmt::format("quantization_config: quantised checkpoints are not supported (quant_method {})", method));
   }
-  UNSPOOL_ASSIGN(const std::optional<std::string> activation, config.string("hidden_act"));
-  if (activation.value_or("silu") != "silu") {
-    return config.error(fmt::format("unsupported hidden_act \"{}\"; supported: silu", *activation));
+  UNSPOOL_ASSIGN(const std::optional<std::string> activation, config.string(family.activation_key));
+  if (activation && *activation != family.activation) {
+    return config.error(
+        fmt::format("unsupported {} \"{}\"; supported: {}", family.activation_key, *activation, family.activation));
   }
   return {};
 }
@@ -60,7 +61,8 @@ Status read_sizes(const ConfigReader& config, const Family& family, ModelConfig&
   UNSPOOL_ASSIGN(model.max_position_embeddings, config.required_integer("max_position_embeddings", 1, kMaxPositions));
   UNSPOOL_ASSIGN(model.num_attention_heads, config.required_integer("num_attention_heads", 1, kMaxHeads));
   UNSPOOL_ASSIGN(const std::optional<int64_t> kv_heads, config.integer("num_key_value_heads", 1, kMaxHeads));
-  model.num_key_value_heads = kv_heads.value_or(model.num_attention_heads);
+  const bool by_default = !config.has("num_key_value_heads") && family.default_kv_heads.has_value();
+  model.num_key_value_heads = by_default ? *family.default_kv_heads : kv_heads.value_or(model.num_attention_heads);
   if (model.num_attention_heads % model.num_key_value_heads != 0) {
     return config.error(fmt::format("num_key_value_heads: expected a divisor of num_attention_heads ({}), got {}",
                                     model.num_attention_heads, model.num_key_value_heads));
@@ -81,7 +83,7 @@ Status read_sizes(const ConfigReader& config, const Family& family, ModelConfig&
         fmt::format("head_dim: expected an even integer from 2 to {}, got {}", kMaxHeadDim, model.head_dim));
   }
   UNSPOOL_ASSIGN(const std::optional<double> epsilon, config.number("rms_norm_eps", 0.0, 1.0, /*above_min=*/true));
-  model.rms_norm_eps = epsilon.value_or(model.rms_norm_eps);
+  model.rms_norm_eps = epsilon.value_or(family.default_rms_norm_eps);
   return {};
 }
 
@@ -120,9 +122,10 @@ Result<ModelConfig> parse_model_config(const JsonValue& json, const JsonValue* o
   ModelConfig model;
   UNSPOOL_ASSIGN(const Family family, read_family(config));
   model.architecture = family.architecture;
-  UNSPOOL_TRY(refuse_unsupported(config));
+  UNSPOOL_TRY(refuse_unsupported(config, family));
   UNSPOOL_TRY(read_sizes(config, family, model));
   model.layers.resize(static_cast<size_t>(model.num_hidden_layers));
+  model.tie_word_embeddings = family.ties_by_default;
   UNSPOOL_TRY(config.flag("tie_word_embeddings", model.tie_word_embeddings));
   UNSPOOL_TRY(family.read_switches(config, model));
   UNSPOOL_TRY(read_rotations(config, family, model));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/backend.h"
 #include "base/result.h"
 #include "json/json.h"
 #include "models/rope_config.h"
@@ -16,7 +17,8 @@ namespace unspool {
 
 // What may differ from layer to layer.
 struct LayerConfig {
-  int rotation = 0;  // 0: rope, -1: none
+  int64_t window = 0;  // keys that a token sees, itself among them; 0: all
+  int rotation = 0;    // 0: rope, 1: local_rope, -1: none
   bool has_experts = false;
 };
 
@@ -54,6 +56,11 @@ struct ModelConfig {
   bool o_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;  // an RMS norm over each head of q and k, before the rotation
+  Activation activation = Activation::kSilu;
+  double norm_offset = 0.0;                              // what is added to the weights of norms
+  bool scale_embeddings = false;                         // by the root of hidden_size
+  double attention_scale = 0.0;                          // of scores; 0: 1 / sqrt(head_dim)
+  double attention_softcap = 0.0, logits_softcap = 0.0;  // 0: none
 
   std::optional<DType> dtype;  // of the checkpoint as its config states it; nullopt where it does not
   std::optional<int64_t> bos_token_id;
@@ -61,8 +68,9 @@ struct ModelConfig {
   std::optional<int64_t> pad_token_id;
 };
 
-// Refuses by name what would otherwise be served wrongly: other architectures, activations and rope types, sliding
-// windows, quantised checkpoints. `overrides` (--hf-overrides) is an object whose fields replace the file's.
+// Refuses by name what would otherwise be served wrongly: other architectures, activations and rope types, quantised
+// checkpoints, switches that the architecture does not have or that contradict each other. `overrides` (--hf-overrides)
+// is an object whose fields replace the file's.
 Result<ModelConfig> parse_model_config(const JsonValue& config, const JsonValue* overrides = nullptr);
 // Reads DIR/config.json.
 Result<ModelConfig> load_model_config(const std::string& dir, const JsonValue* overrides = nullptr);

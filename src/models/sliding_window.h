@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "models/config_reader.h"
@@ -10,12 +11,18 @@
 namespace unspool {
 
 struct WindowRules {
-  std::optional<int64_t> by_default = {};  // sliding_window where the config has none; null there is no window
-  bool gated = false;                      // by use_sliding_window and max_window_layers
+  std::optional<int64_t> by_default = {};  // sliding_window where config.json has none; null there is no window
+  // Layers that have it where config.json has no layer_types; none: no layer may.
+  std::function<bool(int64_t layer)> slides = {};
+  bool gated = false;         // use_sliding_window must say so
+  bool takes_types = true;    // layer_types decides; otherwise it may only say what `slides` says
+  bool needs_window = false;  // some layers slide whatever else is said
 };
 
-// Attention sees every earlier token. A window is let pass only where it changes nothing: on no layer, or as long as
-// the context.
-Status read_sliding_window(const ConfigReader& config, const WindowRules& rules, const ModelConfig& model);
+// Fills in the layers' windows. Refuses layer_types that are unknown, or contradict the rest.
+Status read_sliding_window(const ConfigReader& config, const WindowRules& rules, ModelConfig& model);
+
+// As Qwen2 and its descendants have them: with use_sliding_window, on the layers from max_window_layers on.
+Status read_qwen_windows(const ConfigReader& config, ModelConfig& model);
 
 }  // namespace unspool

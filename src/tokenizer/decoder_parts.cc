@@ -20,7 +20,8 @@ using LoadedPart = Result<std::unique_ptr<const DecoderPart>>;
 void join(Tokens& tokens) {
   std::string all;
   for (const std::string& token : tokens) all.append(token);
-  tokens.assign(1, std::move(all));
+  tokens.clear();
+  tokens.push_back(std::move(all));
 }
 
 class FusePart final : public DecoderPart {
@@ -32,6 +33,7 @@ class ByteLevelPart final : public DecoderPart {
  public:
   void apply(Tokens& tokens, bool as_bytes) const override {
     for (std::string& token : tokens) {
+      if (!unicode::is_valid(token)) continue;  // bytes of a step before
       if (auto bytes = from_byte_level(token)) token = *std::move(bytes);
     }
     join(tokens);
@@ -84,10 +86,14 @@ class MetaspacePart final : public DecoderPart {
 
  private:
   void replace_all(std::string& token, std::string_view with) const {
-    for (size_t at = token.find(replacement_); at != std::string::npos; at = token.find(replacement_, at)) {
-      token.replace(at, replacement_.size(), with);
-      at += with.size();
+    std::string replaced;
+    size_t at = 0;
+    for (size_t found = token.find(replacement_); found != std::string::npos; found = token.find(replacement_, at)) {
+      replaced.append(token, at, found - at).append(with);
+      at = found + replacement_.size();
     }
+    if (at == 0) return;
+    token = replaced.append(token, at);
   }
 
   Metaspace options_;

@@ -142,7 +142,7 @@ def test_faulty_weights_are_named(binary, tiny, tmp_path, edit):
     ("change", "named"),
     [
         ({"architectures": ["MambaForCausalLM"], "model_type": "mamba"}, "Mamba"),
-        ({"rope_scaling": {"rope_type": "longrope", "factor": 2.0}}, "longrope"),
+        ({"rope_scaling": {"rope_type": "spiral", "factor": 2.0}}, "spiral"),
     ],
 )
 def test_unknown_parts_are_named(binary, tiny, tmp_path, change, named):

@@ -5,14 +5,18 @@ import random
 
 import pytest
 
-from api.workload import ASK, REAL, TINY_LLAMA, TINY_MOE, TINY_QWEN
+from api.workload import ASK, REAL, TINY_CAPPED, TINY_LLAMA, TINY_MOE, TINY_QWEN, TINY_WINDOW
 from harness.bits import assert_same, assert_same_answer, completion_rows, prompt_rows
 from harness.client import complete, complete_many
 
 SHARED = ("--max-model-len", 1024)
 
 
-@pytest.fixture(scope="module", params=[TINY_LLAMA, TINY_QWEN, TINY_MOE, REAL], ids=lambda case: case.name)
+@pytest.fixture(
+    scope="module",
+    params=[TINY_LLAMA, TINY_QWEN, TINY_MOE, TINY_WINDOW, TINY_CAPPED, REAL],
+    ids=lambda case: case.name,
+)
 def case(request, smollm2):
     return request.param
 

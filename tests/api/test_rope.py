@@ -8,7 +8,7 @@ import pytest
 
 from api.control import greedy
 from harness.bits import assert_same_answer
-from harness.client import complete
+from harness.client import complete, request
 from harness.server import TINY_MODELS, ServerDied
 
 TOLERANCE = 2e-4
@@ -49,8 +49,9 @@ def test_cold_and_warm(own_server, model, file):
     server = own_server(
         TINY_MODELS / model, "--dtype", "float32", "--enable-prompt-tokens-details", *served_for(golden)
     )
+    most = min(golden.get("max_model_len", [1 << 20])) - 1  # a prompt leaves room for a token
     for ids, expected in zip(golden["prompts"], golden["prompt_logprobs"], strict=True):
-        for want, got in zip(expected[1:], prompt_logprobs(server, ids), strict=True):
+        for want, got in zip(expected[1:most], prompt_logprobs(server, ids[:most]), strict=True):
             assert abs(want - got) <= TOLERANCE
     for run in golden["greedy"]:
         cold = greedy(server, run["prompt"], len(run["token_ids"]))
@@ -99,7 +100,8 @@ def test_lengths_that_a_type_allows(own_server, tmp_path):
         ("llama-rope-longrope", 512, 64),
     ):
         server = own_server(TINY_MODELS / model)
-        assert f"context {standard} tokens" in server.log(), model
+        _, _, models = request(server, "GET", "/v1/models")
+        assert models["data"][0]["max_model_len"] == standard, model
         with pytest.raises(ServerDied, match=f"more than the model's context of {longest} tokens"):
             own_server(TINY_MODELS / model, "--max-model-len", longest + 1)
 
@@ -119,4 +121,4 @@ def test_what_is_not_known_is_refused_by_name(own_server, tmp_path, rope, named)
     folder = edited("llama-gqa-tied", tmp_path / "m", lambda config: config.update(rope_scaling=rope))
     with pytest.raises(ServerDied) as died:
         own_server(folder)
-    assert f"config.json: {named}" in str(died.value)
+    assert "config.json: " in str(died.value) and named in str(died.value)

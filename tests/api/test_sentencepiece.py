@@ -14,6 +14,9 @@ FAMILIES = ROOT / "tests" / "data" / "tokenizers"
 VOCAB_SIZE = 384  # the tiny model's
 PROMPT = [1, 270, 280, 290]
 DRAWS = {"temperature": 2, "max_tokens": 60, "ignore_eos": True, "skip_special_tokens": False}
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}"  # as Llama 2's: BOS is its own
+)
 METASPACE = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False}
 
 
@@ -34,9 +37,8 @@ def llama2(tmp_path_factory):
     directory = tmp_path_factory.mktemp("llama2")
     spec = shrunk("llama2")
     (directory / "tokenizer.json").write_text(json.dumps(spec))
-    (directory / "tokenizer_config.json").write_text(
-        json.dumps({"tokenizer_class": "LlamaTokenizer", "eos_token": "</s>"})
-    )
+    config = {"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": "</s>", "chat_template": TEMPLATE}
+    (directory / "tokenizer_config.json").write_text(json.dumps(config))
     return directory, Tokenizer.from_str(json.dumps({**spec, "normalizer": None, "pre_tokenizer": METASPACE}))
 
 
@@ -55,6 +57,20 @@ def test_prompts_are_tokenized_as_the_class_says(server, llama2, text):
     assert status == 200 and answer["tokens"] == expected.ids and answer["token_strs"] == expected.tokens
     _, _, back = request(server, "POST", "/detokenize", {"tokens": answer["tokens"]})
     assert back["prompt"] == llama2[1].decode(expected.ids, skip_special_tokens=False)
+
+
+@pytest.mark.short
+@pytest.mark.parametrize("add", [None, False, True])
+def test_one_bos_is_the_templates_or_the_tokenizers(server, llama2, add):
+    """A chat adds no special tokens unless asked to, a completion does unless asked not to."""
+    rendered, flag = "<s>[INST] the dog [/INST]", {} if add is None else {"add_special_tokens": add}
+    messages = [{"role": "user", "content": "the dog"}]
+    _, _, chat = request(server, "POST", "/tokenize", {"messages": messages, **flag})
+    assert chat["tokens"] == llama2[1].encode(rendered, add_special_tokens=bool(add)).ids
+    choice = complete(server, prompt=rendered, max_tokens=1, return_token_ids=True, **flag)["choices"][0]
+    assert choice["prompt_token_ids"] == llama2[1].encode(rendered, add_special_tokens=add is not False).ids
+    fields = {"messages": messages, "max_tokens": 1, "return_token_ids": True, **flag}
+    assert complete(server, path="/v1/chat/completions", **fields)["prompt_token_ids"] == chat["tokens"]
 
 
 @pytest.mark.parametrize("seed", range(12))

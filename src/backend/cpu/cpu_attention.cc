@@ -43,7 +43,8 @@ struct Split {
   std::vector<Group> groups;
 
   // Sequences that follow each other share a group where they have key blocks in common: all samples of a prompt do.
-  void make(std::span<const AttentionSequence> sequences, int64_t block_size, int tokens) {
+  // Not under a window, where common blocks are soon out of sight.
+  void make(std::span<const AttentionSequence> sequences, int64_t block_size, bool windowed, int tokens) {
     runs.clear();
     groups.clear();
     int room = 0;  // tokens that the last group can still take
@@ -51,7 +52,8 @@ struct Split {
       const AttentionSequence& s = sequences[static_cast<size_t>(i)];
       if (s.tokens <= room) {
         Group& last = groups.back();
-        const int shared = common_blocks(sequences[static_cast<size_t>(runs.back().sequence)], s, block_size);
+        const int shared =
+            windowed ? 0 : common_blocks(sequences[static_cast<size_t>(runs.back().sequence)], s, block_size);
         if (last.num_runs == 1) last.shared_blocks = shared;
         // Whoever has less in common with the others than they have would make them read the rest on their own.
         if (shared > 0 && shared >= last.shared_blocks) {
@@ -114,8 +116,12 @@ void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
   const KvCacheShape& shape = cache.shape();
   const int64_t dim = shape.head_dim, half = args.rotary_dim / 2, heads = args.heads, kv_heads = shape.kv_heads;
   UNSPOOL_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= dim, "{} of {} features rotated", args.rotary_dim, dim);
-  const auto prepare = [&](float* x, const float* norm, int64_t row) {
-    if (norm != nullptr) kernels_.rms_norm(x, norm, args.norm_eps, dim, x);
+  const auto normalize = [&](const RmsNorm& norm, float* x) {
+    kernels_.rms_norm(x, norm.weight.data(), norm.offset, norm.eps, static_cast<int64_t>(norm.weight.size()), x);
+  };
+  const auto of_all_heads = [&](const RmsNorm& norm) { return static_cast<int64_t>(norm.weight.size()) > dim; };
+  const auto prepare = [&](float* x, const RmsNorm& norm, int64_t row) {
+    if (norm.exists() && !of_all_heads(norm)) normalize(norm, x);
     if (args.cos != nullptr) kernels_.rotate(x, args.cos + row * half, args.sin + row * half, half);
   };
   const int64_t stride = (heads + 2 * kv_heads) * dim;
@@ -133,6 +139,8 @@ void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
     float* q = args.qkv + row * stride;
     float* k = q + heads * dim;
     const float* v = k + kv_heads * dim;
+    if (of_all_heads(args.q_norm)) normalize(args.q_norm, q);
+    if (of_all_heads(args.k_norm)) normalize(args.k_norm, k);
     for (int64_t h = 0; h < heads; ++h) prepare(q + h * dim, args.q_norm, row);
     const int32_t block = sequence.block_table[static_cast<size_t>(position / shape.block_size)];
     for (int64_t h = 0; h < kv_heads; ++h) {
@@ -145,6 +153,15 @@ void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
   for (size_t row = 0; row < bad.size(); ++row)
     if (bad[row] != 0) args.non_finite[static_cast<size_t>(owner[row])] = 1;
 }
+
+namespace {
+
+// The first key that a token at `position` sees, down to a whole block of kKeyBlock.
+int64_t first_block_seen(int64_t position, int64_t window) {
+  return window > 0 ? std::max<int64_t>(position - window + 1, 0) / kKeyBlock : 0;
+}
+
+}  // namespace
 
 void CpuBackend::reserve_attention_scratch(int64_t floats, int64_t runs, int64_t pointers) {
   for (auto& scratch : scratch_) {
@@ -171,8 +188,9 @@ AttentionItem CpuBackend::attention_item(const AttentionCall& call, int64_t inde
     const void** pointers = scratch.pointers.data() + i * call.most_blocks;
     const int64_t end = std::min<int64_t>(s.first_position + run.first_token + run.tokens, end_key);
     const int64_t row = s.first_row + run.first_token;
-    for (int64_t b = (i == 0 ? first_key : int64_t{item.shared_blocks} * kKeyBlock) / shape.block_size;
-         b * shape.block_size < end; ++b)
+    const int64_t seen = first_block_seen(s.first_position + run.first_token, args.window) * kKeyBlock;
+    const int64_t begin = std::max(seen, i == 0 ? first_key : int64_t{item.shared_blocks} * kKeyBlock);
+    for (int64_t b = begin / shape.block_size; b * shape.block_size < end; ++b)
       pointers[b] = call.storage.head(s.block_table[static_cast<size_t>(b)], args.layer, kv_head);
     scratch.runs[static_cast<size_t>(i)] = {.q = args.qkv + row * q_stride + column,
                                             .out = call.y + row * y_stride + column,
@@ -189,7 +207,9 @@ AttentionItem CpuBackend::attention_item(const AttentionCall& call, int64_t inde
           .v_offset_bytes = call.storage.v_offset_bytes(),
           .block_size = static_cast<int>(shape.block_size),
           .head_dim = static_cast<int>(dim),
-          .scale = 1.0f / __builtin_sqrtf(static_cast<float>(dim)),
+          .scale = args.scale,
+          .softcap = args.softcap,
+          .window = args.window,
           .stored = call.storage.stored(),
           .split_inputs = call.precision == MatmulPrecision::kBf16x2,
           .scratch = scratch.floats.as<float>()};
@@ -205,7 +225,7 @@ void CpuBackend::attention(const AttentionArgs& args, KvCache& cache, MatmulPrec
   AttentionCall call{args, storage, precision, y};
   int64_t items = 0;
   for (int rows = kItemRows;; rows /= 2) {
-    call.split.make(args.sequences, shape.block_size, std::max(1, rows / group));
+    call.split.make(args.sequences, shape.block_size, args.window > 0, std::max(1, rows / group));
     items = static_cast<int64_t>(call.split.groups.size()) * shape.kv_heads;
     if (items >= wanted_items || rows / 2 < kFewestItemRows) break;
   }
@@ -235,11 +255,13 @@ void CpuBackend::attention_by_parts(const AttentionCall& call, int64_t items) {
     const Run& run = call.split.runs[static_cast<size_t>(index / kv_heads)];
     const int64_t keys =
         call.args.sequences[static_cast<size_t>(run.sequence)].first_position + run.first_token + run.tokens;
-    const int64_t blocks = (keys + kKeyBlock - 1) / kKeyBlock, length = std::max<int64_t>(1, blocks / pieces);
+    const int64_t blocks = (keys + kKeyBlock - 1) / kKeyBlock;
+    const int64_t seen = first_block_seen(keys - run.tokens, call.args.window);
+    const int64_t length = std::max<int64_t>(1, (blocks - seen) / pieces);
     const int64_t rows = int64_t{run.tokens} * call.args.heads / kv_heads;
     const int64_t stride = 2 * round_up_to_panel(rows) + rows * round_up_to_panel(call.storage.shape().head_dim);
-    whole[static_cast<size_t>(index)] = {.floats = nullptr, .stride = stride, .first = 0, .end = blocks};
-    for (int64_t first = 0; first < blocks; first += length)
+    whole[static_cast<size_t>(index)] = {.floats = nullptr, .stride = stride, .first = seen, .end = blocks};
+    for (int64_t first = seen; first < blocks; first += length)
       parts.push_back({index, first, std::min(blocks, first + length)});
     floats += blocks * stride;
   }

@@ -152,12 +152,15 @@ void CpuBackend::for_tiles(int64_t rows, int64_t panels, F&& f) {
   for_runs(rows, runs, f, [](int64_t, int64_t, int64_t) {});
 }
 
-void CpuBackend::embed(const Matrix& table, std::span<const int32_t> ids, float* y) {
+void CpuBackend::embed(const Matrix& table, std::span<const int32_t> ids, float scale, float* y) {
   const auto& packed = static_cast<const PackedMatrix&>(table);
   for_rows(static_cast<int64_t>(ids.size()), [&](int64_t r) {
     UNSPOOL_CHECK(ids[static_cast<size_t>(r)] >= 0 && ids[static_cast<size_t>(r)] < packed.rows(), "token {} of {}",
                   ids[static_cast<size_t>(r)], packed.rows());
-    packed.read_row(ids[static_cast<size_t>(r)], y + r * packed.columns());
+    float* row = y + r * packed.columns();
+    packed.read_row(ids[static_cast<size_t>(r)], row);
+    if (scale == 1.0f) return;
+    for (int64_t j = 0; j < packed.columns(); ++j) row[j] = row[j] * scale;
   });
 }
 
@@ -167,16 +170,26 @@ void CpuBackend::prepare(const float* x, int64_t rows, int64_t stride, ProductIn
   for_rows(rows, [&](int64_t r) { input.put(kernels_, r, 0, x + r * stride, input.columns()); });
 }
 
-void CpuBackend::rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) {
+void CpuBackend::rms_norm(const float* x, int64_t rows, const RmsNorm& norm, ProductInput& y) {
   auto& input = static_cast<PackedInput&>(y);
   const int64_t n = input.columns();
-  UNSPOOL_CHECK(static_cast<int64_t>(weight.size()) == n, "a norm of {} over {} features", weight.size(), n);
+  UNSPOOL_CHECK(static_cast<int64_t>(norm.weight.size()) == n, "a norm of {} over {} features", norm.weight.size(), n);
   input.set_rows(rows);
   for_rows(rows, [&](int64_t r) {
     thread_local std::vector<float> normed;
     normed.resize(static_cast<size_t>(n));
-    kernels_.rms_norm(x + r * n, weight.data(), eps, n, normed.data());
+    kernels_.rms_norm(x + r * n, norm.weight.data(), norm.offset, norm.eps, n, normed.data());
     input.put(kernels_, r, 0, normed.data(), n);
+  });
+}
+
+void CpuBackend::add_rms_norm(const float* x, int64_t rows, const RmsNorm& norm, float* y) {
+  const auto n = static_cast<int64_t>(norm.weight.size());
+  for_rows(rows, [&](int64_t r) {
+    thread_local std::vector<float> normed;
+    normed.resize(static_cast<size_t>(n));
+    kernels_.rms_norm(x + r * n, norm.weight.data(), norm.offset, norm.eps, n, normed.data());
+    for (int64_t j = 0; j < n; ++j) y[r * n + j] = y[r * n + j] + normed[static_cast<size_t>(j)];
   });
 }
 
@@ -242,7 +255,7 @@ void CpuBackend::linear_tile(const PackedInput& x, const PackedMatrix& w, const 
 }
 
 // Tasks are whole blocks of the vocabulary, whose stats are taken while they are in the core's own cache.
-void CpuBackend::logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) {
+void CpuBackend::logits(const ProductInput& x, const Matrix& w, float softcap, float* y, BlockStat* blocks) {
   const auto& input = static_cast<const PackedInput&>(x);
   const auto& matrix = static_cast<const PackedMatrix&>(w);
   check_product(input, matrix);
@@ -250,43 +263,68 @@ void CpuBackend::logits(const ProductInput& x, const Matrix& w, const float* bia
   for_runs(
       input.rows(), Runs{.panels = matrix.panels(), .length = kVocabBlock / kPanel},
       [&](const Tile& tile) {
-        linear_tile(input, matrix, tile, {bias, false, y, columns}, matrix.panel_or_null(tile.next_panel));
+        linear_tile(input, matrix, tile, {nullptr, false, y, columns}, matrix.panel_or_null(tile.next_panel));
       },
       [&](int64_t first_row, int64_t rows, int64_t block) {
         const int64_t first = block * kVocabBlock, n = std::min<int64_t>(kVocabBlock, columns - first);
-        for (int64_t r = first_row; r < first_row + rows; ++r)
-          kernels_.vocab.block_stats(y + r * columns + first, n, blocks + r * row_blocks + block);
+        for (int64_t r = first_row; r < first_row + rows; ++r) {
+          float* values = y + r * columns + first;
+          if (softcap != 0.0f) kernels_.softcap(values, softcap, n);
+          kernels_.vocab.block_stats(values, n, blocks + r * row_blocks + block);
+        }
       });
 }
 
-void CpuBackend::gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
-                            const float* up_bias, ProductInput& y) {
+void CpuBackend::gated(const ProductInput& x, const GatedArgs& args, ProductInput& y) {
   const auto& input = static_cast<const PackedInput&>(x);
-  const auto& gates = static_cast<const PackedMatrix&>(gate);
-  const auto& ups = static_cast<const PackedMatrix&>(up);
+  const auto& gates = static_cast<const PackedMatrix&>(*args.gate);
   auto& output = static_cast<PackedInput&>(y);
-  UNSPOOL_CHECK(gates.rows() == ups.rows() && gates.rows() == output.columns(), "a gate of {} rows, {} up, {} out",
-                gates.rows(), ups.rows(), output.columns());
+  UNSPOOL_CHECK(output.columns() <= gates.rows() && args.up_row + output.columns() <= args.up->rows(),
+                "a gate of {} rows, {} up from {} on, {} out", gates.rows(), args.up->rows(), args.up_row,
+                output.columns());
   output.set_rows(input.rows());
-  for_tiles(input.rows(), gates.panels(), [&](const Tile& tile) {
-    gated_tile(input, gates, ups, tile, gate_bias, up_bias, gates.panel_or_null(tile.next_panel), output);
-  });
+  for_tiles(input.rows(), (output.columns() + kPanel - 1) / kPanel,
+            [&](const Tile& tile) { gated_tile(input, args, tile, gates.panel_or_null(tile.next_panel), output); });
 }
 
-void CpuBackend::gated_tile(const PackedInput& x, const PackedMatrix& gates, const PackedMatrix& ups, const Tile& tile,
-                            const float* gate_bias, const float* up_bias, const void* ahead, PackedInput& y) const {
+void CpuBackend::gated_tile(const PackedInput& x, const GatedArgs& args, const Tile& tile, const void* ahead,
+                            PackedInput& y) const {
   alignas(64) float g[kTileRows * kTileStride];
   alignas(64) float u[kTileRows * kTileStride];
   alignas(64) float low[kTileRows * kTileStride];
-  tile_product(x, gates, tile, g, low, ups.panel(tile.panel));
-  tile_product(x, ups, tile, u, low, ahead);
-  const int64_t column = tile.column(), columns = tile.columns(gates.rows());
+  const auto& gates = static_cast<const PackedMatrix&>(*args.gate);
+  const auto& ups = static_cast<const PackedMatrix&>(*args.up);
+  const int64_t column = tile.column(), columns = tile.columns(y.columns());
+  Tile up_tile = tile;
+  up_tile.panel += args.up_row / kPanel;
+  tile_product(x, gates, tile, g, low, ups.panel(up_tile.panel));
+  tile_product(x, ups, up_tile, u, low, ahead);
+  if (args.up_row % kPanel != 0) shift_tile(x, ups, up_tile, columns, args.up_row % kPanel, u);
+  const auto mul = args.activation == Activation::kSilu ? kernels_.silu_mul : kernels_.gelu_tanh_mul;
   for (int64_t r = 0; r < tile.rows; ++r) {
     float* row = g + r * kTileStride;
-    kernels_.silu_mul(row, u + r * kTileStride, gate_bias == nullptr ? nullptr : gate_bias + column,
-                      up_bias == nullptr ? nullptr : up_bias + column, columns, row);
+    mul(row, u + r * kTileStride, args.gate_bias == nullptr ? nullptr : args.gate_bias + column,
+        args.up_bias == nullptr ? nullptr : args.up_bias + column, columns, row);
     y.put(kernels_, tile.row + r, column, row, columns);
   }
+}
+
+// Where a matrix's rows from a panel's row `shift` on are wanted (the tile starts at that panel): moves them to the
+// front, with those of the panel behind the tile.
+void CpuBackend::shift_tile(const PackedInput& x, const PackedMatrix& w, const Tile& tile, int64_t columns,
+                            int64_t shift, float* out) const {
+  alignas(64) float more[kTileRows * kTileStride];
+  alignas(64) float low[kTileRows * kTileStride];
+  const int64_t width = tile.panels * kPanel;
+  if (shift + columns > width) {
+    const Tile behind{tile.row, tile.rows, tile.panel + tile.panels, 1, -1};
+    tile_product(x, w, behind, more, low, nullptr);
+  }
+  for (int64_t r = 0; r < tile.rows; ++r)
+    for (int64_t j = 0; j < columns; ++j) {
+      const int64_t from = shift + j;
+      out[r * kTileStride + j] = from < width ? out[r * kTileStride + from] : more[r * kTileStride + from - width];
+    }
 }
 
 }  // namespace unspool::cpu

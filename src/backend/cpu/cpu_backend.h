@@ -37,14 +37,14 @@ class CpuBackend final : public Backend {
                                                              MatmulPrecision precision) override;
   Result<std::unique_ptr<KvCache>> make_kv_cache(const KvCacheShape& shape) override;
 
-  void embed(const Matrix& table, std::span<const int32_t> ids, float* y) override;
+  void embed(const Matrix& table, std::span<const int32_t> ids, float scale, float* y) override;
   void prepare(const float* x, int64_t rows, int64_t stride, ProductInput& y) override;
-  void rms_norm(const float* x, int64_t rows, std::span<const float> weight, float eps, ProductInput& y) override;
+  void rms_norm(const float* x, int64_t rows, const RmsNorm& norm, ProductInput& y) override;
+  void add_rms_norm(const float* x, int64_t rows, const RmsNorm& norm, float* y) override;
   void linear(const ProductInput& x, const Matrix& w, const float* bias, bool accumulate, float* y,
               int64_t stride) override;
-  void logits(const ProductInput& x, const Matrix& w, const float* bias, float* y, BlockStat* blocks) override;
-  void gated_silu(const ProductInput& x, const Matrix& gate, const Matrix& up, const float* gate_bias,
-                  const float* up_bias, ProductInput& y) override;
+  void logits(const ProductInput& x, const Matrix& w, float softcap, float* y, BlockStat* blocks) override;
+  void gated(const ProductInput& x, const GatedArgs& args, ProductInput& y) override;
   void route(const float* logits, int64_t rows, int64_t experts, bool normalize, ExpertRoutes& to) override;
   void experts(const ExpertArgs& args, ExpertScratch& scratch, float* y) override;
   void attention(const AttentionArgs& args, KvCache& cache, MatmulPrecision precision, float* y) override;
@@ -64,8 +64,10 @@ class CpuBackend final : public Backend {
                     const void* ahead) const;
   void linear_tile(const PackedInput& x, const PackedMatrix& w, const Tile& tile, const Output& to,
                    const void* ahead) const;
-  void gated_tile(const PackedInput& x, const PackedMatrix& gates, const PackedMatrix& ups, const Tile& tile,
-                  const float* gate_bias, const float* up_bias, const void* ahead, PackedInput& y) const;
+  void gated_tile(const PackedInput& x, const GatedArgs& args, const Tile& tile, const void* ahead,
+                  PackedInput& y) const;
+  void shift_tile(const PackedInput& x, const PackedMatrix& w, const Tile& tile, int64_t columns, int64_t shift,
+                  float* out) const;
   void rotate_and_store(const AttentionArgs& args, KvStorage& cache);
   struct AttentionCall;
   AttentionItem attention_item(const AttentionCall& call, int64_t index, int thread, int64_t first_key,

@@ -1,5 +1,5 @@
 // Mixture of experts on the CPU: rows are copied into the order of their experts, whose products are then those of
-// linear() and gated_silu() over an expert's own rows, with one queue of tasks for all of them.
+// linear() and gated() over an expert's own rows, with one queue of tasks for all of them.
 #include <algorithm>
 #include <vector>
 
@@ -142,7 +142,7 @@ void CpuBackend::experts(const ExpertArgs& args, ExpertScratch& memory, float* y
   const ExpertWeights& first = args.experts.front();
   for_expert_tiles(matrix(first.gate).panels(), [&](const ExpertWeights& expert, const Tile& tile) {
     const PackedMatrix& gate = matrix(expert.gate);
-    gated_tile(*scratch.input, gate, matrix(expert.up), tile, nullptr, nullptr, gate.panel_or_null(tile.next_panel),
+    gated_tile(*scratch.input, {.gate = expert.gate, .up = expert.up}, tile, gate.panel_or_null(tile.next_panel),
                *scratch.gated);
   });
   const int64_t hidden = first.down->rows();

@@ -38,7 +38,7 @@ struct ProductArgs {
   const void* ahead;
   // Of attention: how far behind b[i], in entries, stands what is read after it; it is prefetched line by line beside
   // b[i], whose memory's own prefetchers see runs too short to be of use.
-  int64_t next_offset;
+  int64_t next_offset = 0;
   int panels;
   float* c;
   int64_t c_stride;  // in floats
@@ -69,8 +69,8 @@ struct AttentionRun {
 struct AttentionItem {
   const AttentionRun* runs;
   int num_runs;
-  // Leading blocks of kKeyBlock keys that all runs have in common, and every row sees whole. Only the first run's
-  // `blocks` are read there.
+  // Leading blocks of kKeyBlock keys that all runs have in common, and every row sees whole (so none with a window).
+  // Only the first run's `blocks` are read there.
   int shared_blocks;
   int64_t q_stride;  // between tokens, in floats
   int64_t out_stride;
@@ -79,6 +79,8 @@ struct AttentionItem {
   int block_size;
   int head_dim;
   float scale;
+  float softcap;   // or 0
+  int64_t window;  // keys that a row sees, or 0: all
   Stored stored;
   bool split_inputs;  // bf16x2: q and p as a high and a low bf16, a chain of its own each
   float* scratch;     // attention_scratch_floats() floats, 64-byte aligned
@@ -105,6 +107,11 @@ struct KernelTable {
   // y = silu(gate + bias) * (up + bias) for one row of `columns`.
   void (*silu_mul)(const float* gate, const float* up, const float* gate_bias, const float* up_bias, int64_t columns,
                    float* y);
+  // The same with gelu's approximation by tanh: 0.5 g (1 + tanh(sqrt(2 / pi) (g + 0.044715 g^3))).
+  void (*gelu_tanh_mul)(const float* gate, const float* up, const float* gate_bias, const float* up_bias,
+                        int64_t columns, float* y);
+  // x = cap * tanh(x / cap), in place.
+  void (*softcap)(float* x, float cap, int64_t n);
   // y = y + (weights[0] * rows[0] + weights[1] * rows[1] + ...): the first is a product, the others are added to it by
   // fused steps.
   void (*add_weighted)(const float* const* rows, const float* weights, int count, int64_t n, float* y);
@@ -112,8 +119,8 @@ struct KernelTable {
   void (*softmax)(float* x, int64_t n);
   // 1 / (1 + exp(-x)), in place.
   void (*sigmoid)(float* x, int64_t n);
-  // y = x / sqrt(mean(x^2) + eps) * weight, for one row. weight may be null (1).
-  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* y);
+  // y = x / sqrt(mean(x^2) + eps) * (weight + offset), for one row. weight may be null (1).
+  void (*rms_norm)(const float* x, const float* weight, float offset, float eps, int64_t n, float* y);
   // In place on one head: the halves rotated by cos and sin of [head_dim / 2].
   void (*rotate)(float* x, const float* cos, const float* sin, int64_t half);
   void (*to_bf16)(const float* x, int64_t n, uint16_t* hi);

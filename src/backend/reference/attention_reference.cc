@@ -16,24 +16,25 @@ struct Block {
   std::vector<float> sum;  // [dim]
 };
 
-// Keys [begin, end) of one block.
-//   1. score = (the chain over the head's features) * 1 / sqrt(dim)
+// Keys [begin, end) of one block, of which the row sees those from row.first on. What it does not see counts as p = 0.
+//   1. score = (the chain over the head's features) * scale, and where there is a soft cap, cap * tanh(score / cap)
 //   2. the largest score
 //   3. p = exp(score - max)
 //   4. mass: sixteen partial sums of the unrounded p by key mod 16, ascending, then the tree
 //   5. sum: for every feature the chain over the keys of p and the stored values, p being the activations
 Block attend_block(const AttentionRow& row, int64_t begin, int64_t end) {
-  const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(row.dim));
-  const int64_t keys = end - begin;
+  const int64_t keys = end - begin, unseen = std::max<int64_t>(row.first - begin, 0);
   std::vector<float> p(static_cast<size_t>(keys));
   Block block{-std::numeric_limits<float>::infinity(), 0.0f, std::vector<float>(static_cast<size_t>(row.dim))};
-  for (int64_t i = 0; i < keys; ++i) {
+  for (int64_t i = unseen; i < keys; ++i) {
     const float* key = row.keys + (begin + i) * row.dim;
-    p[static_cast<size_t>(i)] = dot(row.q, key, row.dim, row.stored, row.precision) * scale;
-    block.max = std::max(block.max, p[static_cast<size_t>(i)]);
+    float score = dot(row.q, key, row.dim, row.stored, row.precision) * row.scale;
+    if (row.softcap != 0.0f) score = softcap(score, row.softcap);
+    p[static_cast<size_t>(i)] = score;
+    block.max = std::max(block.max, score);
   }
   float lanes[16] = {};
-  for (int64_t i = 0; i < keys; ++i) {
+  for (int64_t i = unseen; i < keys; ++i) {
     p[static_cast<size_t>(i)] = contract_exp(p[static_cast<size_t>(i)] - block.max);
     lanes[i % 16] = lanes[i % 16] + p[static_cast<size_t>(i)];
   }
@@ -53,7 +54,7 @@ Block attend_block(const AttentionRow& row, int64_t begin, int64_t end) {
 void attend(const AttentionRow& row, float* out) {
   float max = -std::numeric_limits<float>::infinity(), mass = 0.0f;
   std::vector<float> total(static_cast<size_t>(row.dim), 0.0f);
-  for (int64_t begin = 0; begin < row.visible; begin += kKeyBlock) {
+  for (int64_t begin = row.first / kKeyBlock * kKeyBlock; begin < row.visible; begin += kKeyBlock) {
     const Block block = attend_block(row, begin, std::min(row.visible, begin + kKeyBlock));
     const float m = std::max(max, block.max);
     const float a = contract_exp(max - m), b = contract_exp(block.max - m);

@@ -87,15 +87,15 @@ float sum_tree(float (&lanes)[16]) {
 //   3. mean = sum / n
 //   4. inverse = 1 / sqrt(mean + eps): the sum, the root and the quotient round once each
 //   5. y = x * inverse
-//   6. y = y * weight
-void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* y) {
+//   6. y = y * (weight + offset), the sum rounded first; with no offset y * weight
+void rms_norm(const float* x, const float* weight, float offset, float eps, int64_t n, float* y) {
   float lanes[16] = {};
   for (int64_t i = 0; i < n; ++i) lanes[i % 16] = __builtin_fmaf(x[i], x[i], lanes[i % 16]);
   const float mean = sum_tree(lanes) / static_cast<float>(n);
   const float inverse = 1.0f / __builtin_sqrtf(mean + eps);
   for (int64_t i = 0; i < n; ++i) {
     float value = x[i] * inverse;
-    if (weight != nullptr) value = value * weight[i];
+    if (weight != nullptr) value = value * (offset == 0.0f ? weight[i] : weight[i] + offset);
     y[i] = value;
   }
 }
@@ -115,6 +115,29 @@ void silu_mul(const float* gate, const float* up, const float* gate_bias, const 
     if (up_bias != nullptr) u = u + up_bias[i];
     y[i] = silu(g) * u;
   }
+}
+
+// The cube as (x * x) * x, one fused step, two products, tanh, 1 + that, times x / 2.
+float gelu_tanh(float x) {
+  const float square = x * x, cube = square * x;
+  const float inner = 0.797884583f * __builtin_fmaf(0.044715f, cube, x);
+  const float half = 0.5f * x, one_plus = 1.0f + contract_tanh(inner);
+  return half * one_plus;
+}
+
+void gelu_tanh_mul(const float* gate, const float* up, const float* gate_bias, const float* up_bias, int64_t n,
+                   float* y) {
+  for (int64_t i = 0; i < n; ++i) {
+    float g = gate[i], u = up[i];
+    if (gate_bias != nullptr) g = g + gate_bias[i];
+    if (up_bias != nullptr) u = u + up_bias[i];
+    y[i] = gelu_tanh(g) * u;
+  }
+}
+
+float softcap(float x, float cap) {
+  const float part = x / cap;
+  return cap * contract_tanh(part);
 }
 
 // Two products and their difference or sum: three roundings, no fused step.

@@ -41,21 +41,29 @@ struct LinearArgs {
 // y [rows, outputs]: the product, then plus bias, then plus residual, one rounding each.
 void linear(const LinearArgs& args, float* y);
 
-// y = x / sqrt(mean(x^2) + eps) * weight. `weight` may be null (1).
-void rms_norm(const float* x, const float* weight, float eps, int64_t n, float* y);
+// y = x / sqrt(mean(x^2) + eps) * (weight + offset). `weight` may be null (1).
+void rms_norm(const float* x, const float* weight, float offset, float eps, int64_t n, float* y);
 float silu(float x);
 // y = silu(gate + gate_bias) * (up + up_bias); null biases are left out.
 void silu_mul(const float* gate, const float* up, const float* gate_bias, const float* up_bias, int64_t n, float* y);
+float gelu_tanh(float x);
+void gelu_tanh_mul(const float* gate, const float* up, const float* gate_bias, const float* up_bias, int64_t n,
+                   float* y);
+// cap * tanh(x / cap).
+float softcap(float x, float cap);
 // In place: x[j] and x[half + j] turned by the angle whose cosine and sine are at j.
 void rotate(float* x, const float* cos, const float* sin, int64_t half);
 
-// One query row over the keys that it sees, which start at position 0.
+// One query row over the keys that it sees: positions [first, visible).
 struct AttentionRow {
   const float* q;       // [dim]
   const float* keys;    // [visible, dim], as computed: rounded to the cache's dtype here
   const float* values;  // likewise
+  int64_t first = 0;
   int64_t visible;
   int64_t dim;
+  float scale;
+  float softcap = 0.0f;  // or none
   DType stored;
   MatmulPrecision precision = MatmulPrecision::kBf16;
 };

@@ -7,13 +7,17 @@ namespace unspool {
 namespace {
 
 Status read_switches(const ConfigReader& config, ModelConfig& model) {
-  return read_sliding_window(config, {.by_default = 4096}, model);
+  return read_sliding_window(config, {.by_default = 4096, .slides = [](int64_t) { return true; }, .takes_types = false},
+                             model);
 }
 
 }  // namespace
 
 Family mistral_family() {
-  return {.architecture = "MistralForCausalLM", .read_switches = read_switches, .add_layer = add_pre_norm_layer};
+  return {.architecture = "MistralForCausalLM",
+          .default_kv_heads = 8,
+          .read_switches = read_switches,
+          .add_layer = add_pre_norm_layer};
 }
 
 }  // namespace unspool

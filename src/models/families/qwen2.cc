@@ -8,7 +8,7 @@ namespace {
 
 Status read_switches(const ConfigReader& config, ModelConfig& model) {
   model.qkv_bias = true;
-  return read_sliding_window(config, {.by_default = 4096, .gated = true}, model);
+  return read_qwen_windows(config, model);
 }
 
 }  // namespace

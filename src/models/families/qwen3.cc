@@ -10,7 +10,7 @@ Status read_switches(const ConfigReader& config, ModelConfig& model) {
   model.qk_norm = true;
   UNSPOOL_TRY(config.flag("attention_bias", model.o_bias));
   model.qkv_bias = model.o_bias;
-  return read_sliding_window(config, {.by_default = 4096, .gated = true}, model);
+  return read_qwen_windows(config, model);
 }
 
 }  // namespace

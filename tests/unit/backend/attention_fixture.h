@@ -17,15 +17,24 @@ struct AttentionShape {
   DType stored = DType::kBFloat16;
   MatmulPrecision precision = MatmulPrecision::kBf16;
   bool qk_norm = false;
-  int64_t passed = 0;  // features of a head that are not rotated
+  bool norm_over_all = false;  // qk_norm: over all heads at once, and with an offset
+  int64_t passed = 0;          // features of a head that are not rotated
+  int64_t window = 0;
+  float softcap = 0.0f;
+  float scale = 0.0f;  // 0: 1 / sqrt(head_dim)
+
+  float score_scale() const { return scale != 0.0f ? scale : 1.0f / __builtin_sqrtf(static_cast<float>(head_dim)); }
 
   int64_t rotary_dim() const { return head_dim - passed; }
+  float norm_offset() const { return norm_over_all ? 1.0f : 0.0f; }
   int heads() const { return group * kv_heads; }
   int64_t q_width() const { return heads() * head_dim; }
   int64_t width() const { return (heads() + 2 * kv_heads) * head_dim; }
   std::string text() const {
     return std::string(torch_name(stored)) + (precision == MatmulPrecision::kBf16x2 ? " x2" : "") + ", head_dim " +
-           std::to_string(head_dim) + ", group " + std::to_string(group) + ", block_size " + std::to_string(block_size);
+           std::to_string(head_dim) + ", group " + std::to_string(group) + ", block_size " +
+           std::to_string(block_size) + (window > 0 ? ", window " + std::to_string(window) : "") +
+           (softcap > 0.0f ? ", capped" : "");
   }
 };
 
@@ -58,8 +67,8 @@ class AttentionHarness {
   explicit AttentionHarness(const AttentionShape& shape)
       : shape_(shape),
         angles_(kMaxTokens, shape.rotary_dim() / 2),
-        q_norm_(random_.values(shape.head_dim)),
-        k_norm_(random_.values(shape.head_dim)) {}
+        q_norm_(random_.values(shape.norm_over_all ? shape.heads() * shape.head_dim : shape.head_dim)),
+        k_norm_(random_.values(shape.norm_over_all ? shape.kv_heads * shape.head_dim : shape.head_dim)) {}
 
   // A sequence with a block table of its own, whose blocks lie anywhere.
   AttentionInput input(int64_t tokens, Values kind = Values::kOrdinary) {
@@ -119,12 +128,14 @@ class AttentionHarness {
       backend.attention({.qkv = qkv.data(),
                          .heads = shape_.heads(),
                          .layer = 1,
-                         .q_norm = shape_.qk_norm ? q_norm_.data() : nullptr,
-                         .k_norm = shape_.qk_norm ? k_norm_.data() : nullptr,
-                         .norm_eps = 1e-6f,
+                         .q_norm = shape_.qk_norm ? RmsNorm{q_norm_, 1e-6f, shape_.norm_offset()} : RmsNorm{},
+                         .k_norm = shape_.qk_norm ? RmsNorm{k_norm_, 1e-6f, shape_.norm_offset()} : RmsNorm{},
                          .cos = half > 0 ? cos.data() : nullptr,
                          .sin = half > 0 ? sin.data() : nullptr,
                          .rotary_dim = shape_.rotary_dim(),
+                         .scale = shape_.score_scale(),
+                         .softcap = shape_.softcap,
+                         .window = shape_.window,
                          .sequences = sequences,
                          .non_finite = step_marks},
                         cache, shape_.precision, y.data());
@@ -154,11 +165,18 @@ class AttentionHarness {
     p.k.resize(static_cast<size_t>(shape_.kv_heads));
     p.v.resize(static_cast<size_t>(shape_.kv_heads));
     for (int64_t t = 0; t < in.tokens; ++t) {
-      const float* row = in.qkv.data() + t * shape_.width();
+      std::vector<float> normed(in.qkv.begin() + t * shape_.width(), in.qkv.begin() + (t + 1) * shape_.width());
+      const float* row = normed.data();
+      if (shape_.qk_norm && shape_.norm_over_all) {
+        float *q = normed.data(), *k = q + shape_.q_width();
+        reference::rms_norm(q, q_norm_.data(), shape_.norm_offset(), 1e-6f, shape_.q_width(), q);
+        reference::rms_norm(k, k_norm_.data(), shape_.norm_offset(), 1e-6f, shape_.kv_heads * dim, k);
+      }
       auto head = [&](const float* norm, bool turned) {
         std::vector<float> x(row, row + dim);
         row += dim;
-        if (turned && shape_.qk_norm) reference::rms_norm(x.data(), norm, 1e-6f, dim, x.data());
+        if (turned && shape_.qk_norm && !shape_.norm_over_all)
+          reference::rms_norm(x.data(), norm, 0.0f, 1e-6f, dim, x.data());
         if (turned) reference::rotate(x.data(), angles_.cos(t), angles_.sin(t), shape_.rotary_dim() / 2);
         return x;
       };
@@ -180,8 +198,11 @@ class AttentionHarness {
         reference::attend({.q = p.q[h].data() + t * shape_.head_dim,
                            .keys = p.k[kv].data(),
                            .values = p.v[kv].data(),
+                           .first = shape_.window > 0 ? std::max<int64_t>(t + 1 - shape_.window, 0) : 0,
                            .visible = t + 1,
                            .dim = shape_.head_dim,
+                           .scale = shape_.score_scale(),
+                           .softcap = shape_.softcap,
                            .stored = shape_.stored,
                            .precision = shape_.precision},
                           out.data() + t * shape_.q_width() + static_cast<int64_t>(h) * shape_.head_dim);

@@ -69,6 +69,79 @@ TEST_P(AttentionTest, FeaturesThatAreNotRotated) {
   }
 }
 
+TEST_P(AttentionTest, NormsOverAllHeadsAtOnce) {
+  AttentionShape over_all = shape({20, 2, 2, 16, 0});
+  over_all.norm_over_all = true;
+  AttentionHarness harness(over_all);
+  const AttentionInput in = harness.input(40);
+  const std::vector<float> expected = harness.expected(in);
+  for (const std::string& isa : available_instruction_sets())
+    EXPECT_TRUE(same_bits(expected, harness.run_alone(backend_of(isa, 1), in, 17))) << isa;
+}
+
+// Windows at and around blocks of 128 keys and the row groups that share an item, with and without a soft cap.
+TEST_P(AttentionTest, WindowsAndSoftCaps) {
+  struct Bent {
+    int64_t window;
+    float softcap;
+    Case c;
+  };
+  for (const Bent& bent :
+       {Bent{1, 0.0f, {8, 1, 2, 8, 140}}, Bent{2, 0.0f, {16, 3, 1, 16, 131}}, Bent{17, 3.0f, {20, 4, 1, 64, 270}},
+        Bent{127, 0.0f, {10, 2, 1, 16, 262}}, Bent{128, 0.0f, {10, 2, 1, 16, 262}},
+        Bent{129, 2.0f, {16, 1, 1, 32, 300}}, Bent{250, 0.0f, {64, 3, 1, 16, 262}}, Bent{0, 2.0f, {16, 2, 2, 8, 262}},
+        Bent{1000, 4.0f, {8, 9, 1, 128, 66}}}) {
+    AttentionShape some = shape(bent.c);
+    some.window = bent.window;
+    some.softcap = bent.softcap;
+    some.scale = 0.3f;
+    AttentionHarness harness(some);
+    const AttentionInput in = harness.input(bent.c.tokens);
+    const std::vector<float> expected = harness.expected(in);
+    for (const std::string& isa : available_instruction_sets())
+      for (const int64_t chunk : {bent.c.tokens, int64_t{17}})
+        EXPECT_TRUE(same_bits(expected, harness.run_alone(backend_of(isa, 1), in, chunk)))
+            << some.text() << ", " << isa << ", chunks of " << chunk;
+    for (const int threads : {1, 2, 3})
+      for (const int64_t chunk : {1, 16, 127, 128, 129})
+        EXPECT_TRUE(same_bits(expected, harness.run_alone(backend_of("", threads), in, chunk)))
+            << some.text() << ", " << threads << " threads, chunks of " << chunk;
+  }
+}
+
+// A window of one key more or less is another sum: the test above can fail.
+TEST_P(AttentionTest, AWindowIsExactlyItsKeys) {
+  AttentionShape some = shape({16, 2, 1, 16, 0});
+  some.window = 20;
+  AttentionHarness harness(some);
+  const AttentionInput in = harness.input(60);
+  for (const int64_t other : {19, 21}) {
+    AttentionShape changed = some;
+    changed.window = other;
+    EXPECT_FALSE(same_bits(harness.expected(in), AttentionHarness(changed).run_alone(backend_of("", 1), in, 60)));
+  }
+}
+
+TEST_P(AttentionTest, WindowedSamplesOfAPromptAreThemselvesAlone) {
+  AttentionShape some = shape({16, 3, 2, 16, 0});
+  some.window = 150;
+  AttentionHarness harness(some);
+  const AttentionInput prompt = harness.input(300);
+  std::vector<AttentionInput> inputs;
+  for (int i = 0; i < 5; ++i) inputs.push_back(harness.fork(prompt, 256, 257 + i));
+  for (const int threads : {1, 2}) {
+    CpuBackend& backend = backend_of("", threads);
+    const auto cache = harness.cache(backend);
+    harness.run(backend, *cache, {prompt}, 300);
+    const auto together = harness.run(backend, *cache, inputs, 1, nullptr, 256);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto own = static_cast<size_t>(256 * some.q_width());
+      const std::vector<float> alone = harness.run_alone(backend, inputs[i], 300);
+      EXPECT_TRUE(same_bits(std::span(alone).subspan(own), std::span(together[i]).subspan(own))) << i;
+    }
+  }
+}
+
 TEST_P(AttentionTest, BlockSizeIsNoMatter) {
   Case c{20, 3, 2, 16, 270};
   std::vector<float> first;

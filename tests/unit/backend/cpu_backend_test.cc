@@ -67,8 +67,12 @@ TEST_P(CpuBackendTest, LoadRowsConvertsAndEmbedReadsBack) {
         const auto matrix = stacked(backend, w, columns, GetParam(), from);
         EXPECT_GE(matrix->size_bytes(), static_cast<size_t>(kRows * columns * dtype_size(GetParam())));
         std::vector<float> y(expected.size());
-        backend.embed(*matrix, ids, y.data());
+        backend.embed(*matrix, ids, 1.0f, y.data());
         EXPECT_TRUE(same_bits(expected, y)) << name << ", " << columns << " columns from " << torch_name(from);
+        std::vector<float> scaled = expected;
+        for (float& value : scaled) value = value * 6.3f;
+        backend.embed(*matrix, ids, 6.3f, y.data());
+        EXPECT_TRUE(same_bits(scaled, y)) << name << ", " << columns << " columns, scaled";
       });
     }
 }
@@ -77,7 +81,7 @@ TEST_P(CpuBackendTest, EmbedChecksItsIds) {
   CpuBackend& backend = backend_of("", 1);
   const auto matrix = stacked(backend, random_.values(20), 2, GetParam(), DType::kFloat32);
   float y[2];
-  for (const int32_t id : {-1, 10}) EXPECT_ANY_THROW(backend.embed(*matrix, std::span(&id, 1), y));
+  for (const int32_t id : {-1, 10}) EXPECT_ANY_THROW(backend.embed(*matrix, std::span(&id, 1), 1.0f, y));
 }
 
 TEST_P(CpuBackendTest, Linear) {
@@ -122,7 +126,7 @@ TEST_P(CpuBackendTest, LogitsAreALinearsWithTheStatsOfTheirBlocks) {
   constexpr int64_t kColumns = 40, kMost = 100;
   const auto x = random_.values(kMost * kColumns);
   for (const int64_t outputs : {7, 256, 600, 4000}) {
-    const auto w = random_.values(outputs * kColumns), bias = random_.values(outputs);
+    const auto w = random_.values(outputs * kColumns);
     for_every_backend([&](CpuBackend& backend, const std::string& name) {
       const auto matrix = stacked(backend, w, kColumns, GetParam(), GetParam());
       const auto input = backend.make_product_input(kMost, kColumns, GetParam(), MatmulPrecision::kBf16x2).value();
@@ -130,8 +134,11 @@ TEST_P(CpuBackendTest, LogitsAreALinearsWithTheStatsOfTheirBlocks) {
         std::vector<float> y(static_cast<size_t>(rows * outputs)), expected(y.size());
         std::vector<BlockStat> blocks(static_cast<size_t>(rows * vocab_blocks(outputs))), stats(blocks.size());
         backend.prepare(x.data(), rows, kColumns, *input);
-        backend.logits(*input, *matrix, bias.data(), y.data(), blocks.data());
-        backend.linear(*input, *matrix, bias.data(), false, expected.data(), outputs);
+        const float cap = rows == 5 ? 4.0f : 0.0f;
+        backend.logits(*input, *matrix, cap, y.data(), blocks.data());
+        backend.linear(*input, *matrix, nullptr, false, expected.data(), outputs);
+        if (cap != 0.0f)
+          for (float& logit : expected) logit = reference::softcap(logit, cap);
         for (int64_t r = 0; r < rows; ++r)
           reference_vocab_kernels().block_stats(expected.data() + r * outputs, outputs,
                                                 stats.data() + r * vocab_blocks(outputs));
@@ -154,7 +161,7 @@ TEST_P(CpuBackendTest, RmsNormAndGatedSilu) {
     for (const bool biased : {false, true}) {
       std::vector<float> normed(x.size()), g(kRows * kInner), u(g), inner(g), expected(kRows * 50);
       for (int64_t r = 0; r < kRows; ++r)
-        reference::rms_norm(x.data() + r * kHidden, weight.data(), 1e-5f, kHidden, normed.data() + r * kHidden);
+        reference::rms_norm(x.data() + r * kHidden, weight.data(), 0.0f, 1e-5f, kHidden, normed.data() + r * kHidden);
       const reference::LinearArgs in{.x = normed.data(),
                                      .rows = kRows,
                                      .columns = kHidden,
@@ -184,15 +191,87 @@ TEST_P(CpuBackendTest, RmsNormAndGatedSilu) {
         const auto first = backend.make_product_input(kRows, kHidden, GetParam(), precision).value();
         const auto second = backend.make_product_input(kRows, kInner, GetParam(), precision).value();
         for (const int64_t rows : {int64_t{1}, int64_t{4}, kRows}) {
-          backend.rms_norm(x.data(), rows, weight, 1e-5f, *first);
-          backend.gated_silu(*first, *gates, *ups, biased ? gate_bias.data() : nullptr,
-                             biased ? up_bias.data() : nullptr, *second);
+          backend.rms_norm(x.data(), rows, {weight, 1e-5f}, *first);
+          backend.gated(*first,
+                        {.gate = gates.get(),
+                         .up = ups.get(),
+                         .gate_bias = biased ? gate_bias.data() : nullptr,
+                         .up_bias = biased ? up_bias.data() : nullptr},
+                        *second);
           std::vector<float> y(static_cast<size_t>(rows * 50));
           backend.linear(*second, *downs, nullptr, false, y.data(), 50);
           EXPECT_TRUE(same_bits(std::span(expected).first(y.size()), y)) << name << ", " << rows << " rows";
         }
       });
     }
+}
+
+// Gate and up projection in one matrix, whose second half starts at any row of a panel; and the other activation.
+TEST_P(CpuBackendTest, GatesAboveTheOtherProjection) {
+  constexpr int64_t kRows = 100, kHidden = 30;
+  const auto x = random_.values(kRows * kHidden);
+  for (const int64_t inner : {16, 17, 31, 64, 83, 200}) {
+    const auto both = random_.values(2 * inner * kHidden);
+    const std::vector<float> gate(both.begin(), both.begin() + inner * kHidden);
+    const std::vector<float> up(both.begin() + inner * kHidden, both.end());
+    const auto down = random_.values(20 * inner);
+    for (const auto activation : {Activation::kSilu, Activation::kGeluTanh}) {
+      std::vector<float> g(static_cast<size_t>(kRows * inner)), u(g), expected(kRows * 20);
+      reference::LinearArgs in{.x = x.data(),
+                               .rows = kRows,
+                               .columns = kHidden,
+                               .w = gate.data(),
+                               .outputs = inner,
+                               .dtype = GetParam(),
+                               .precision = MatmulPrecision::kBf16x2};
+      reference::linear(in, g.data());
+      in.w = up.data();
+      reference::linear(in, u.data());
+      const auto mul = activation == Activation::kSilu ? reference::silu_mul : reference::gelu_tanh_mul;
+      mul(g.data(), u.data(), nullptr, nullptr, kRows * inner, g.data());
+      reference::linear({.x = g.data(),
+                         .rows = kRows,
+                         .columns = inner,
+                         .w = down.data(),
+                         .outputs = 20,
+                         .dtype = GetParam(),
+                         .precision = MatmulPrecision::kBf16x2},
+                        expected.data());
+      for_every_backend([&](CpuBackend& backend, const std::string& name) {
+        const auto fused = stacked(backend, both, kHidden, GetParam(), GetParam());
+        const auto downs = stacked(backend, down, inner, GetParam(), GetParam());
+        const auto first = backend.make_product_input(kRows, kHidden, GetParam(), MatmulPrecision::kBf16x2).value();
+        const auto second = backend.make_product_input(kRows, inner, GetParam(), MatmulPrecision::kBf16x2).value();
+        for (const int64_t rows : {int64_t{1}, int64_t{7}, kRows}) {
+          backend.prepare(x.data(), rows, kHidden, *first);
+          backend.gated(*first, {.gate = fused.get(), .up = fused.get(), .up_row = inner, .activation = activation},
+                        *second);
+          std::vector<float> y(static_cast<size_t>(rows * 20));
+          backend.linear(*second, *downs, nullptr, false, y.data(), 20);
+          EXPECT_TRUE(same_bits(std::span(expected).first(y.size()), y)) << name << ", " << rows << " x " << inner;
+        }
+      });
+    }
+  }
+}
+
+TEST_P(CpuBackendTest, ANormThatIsAdded) {
+  constexpr int64_t kRows = 20, kHidden = 45;
+  const auto x = random_.values(kRows * kHidden), old = random_.values(kRows * kHidden);
+  const auto weight = random_.values(kHidden);
+  std::vector<float> expected(x.size());
+  for (int64_t r = 0; r < kRows; ++r)
+    reference::rms_norm(x.data() + r * kHidden, weight.data(), 1.0f, 1e-5f, kHidden, expected.data() + r * kHidden);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = old[i] + expected[i];
+  for_every_backend([&](CpuBackend& backend, const std::string& name) {
+    for (const int64_t rows : {int64_t{2}, kRows}) {
+      auto y = old;
+      backend.add_rms_norm(x.data(), rows, {weight, 1e-5f, 1.0f}, y.data());
+      const auto written = static_cast<size_t>(rows * kHidden);
+      EXPECT_TRUE(same_bits(std::span(expected).first(written), std::span(y).first(written))) << name;
+      EXPECT_TRUE(same_bits(std::span(old).subspan(written), std::span(y).subspan(written))) << name;
+    }
+  });
 }
 
 // Neither a few rows (the caller's own work) nor many may depend on the mode that the caller came in.
@@ -205,7 +284,7 @@ TEST_P(CpuBackendTest, TheCallersFloatModeHasNoSay) {
   const auto input = backend.make_product_input(kMost, kColumns, GetParam(), MatmulPrecision::kBf16x2).value();
   auto run = [&](int64_t rows) {
     std::vector<float> y(static_cast<size_t>(rows * 16));
-    backend.rms_norm(x.data(), rows, weight, 1e-12f, *input);
+    backend.rms_norm(x.data(), rows, {weight, 1e-12f}, *input);
     backend.linear(*input, *matrix, nullptr, false, y.data(), 16);
     return y;
   };

@@ -16,16 +16,16 @@ class ElementwiseTest : public testing::TestWithParam<Values> {
 
 TEST_P(ElementwiseTest, RmsNorm) {
   for (const int64_t n : kLengths)
-    for (const bool weighted : {true, false}) {
+    for (const float offset : {0.0f, 1.0f, -1.0f}) {
       const auto x = values(n), weight = random_.values(n);
-      const float* w = weighted ? weight.data() : nullptr;
+      const float* w = offset >= 0.0f ? weight.data() : nullptr;
       std::vector<float> expected(x.size()), y(x.size());
-      reference::rms_norm(x.data(), w, 1e-6f, n, expected.data());
+      reference::rms_norm(x.data(), w, offset, 1e-6f, n, expected.data());
       for (const KernelTable* table : tables()) {
-        table->rms_norm(x.data(), w, 1e-6f, n, y.data());
+        table->rms_norm(x.data(), w, offset, 1e-6f, n, y.data());
         EXPECT_TRUE(same_bits(expected, y)) << table->name << ", " << n;
         auto in_place = x;
-        table->rms_norm(in_place.data(), w, 1e-6f, n, in_place.data());
+        table->rms_norm(in_place.data(), w, offset, 1e-6f, n, in_place.data());
         EXPECT_TRUE(same_bits(expected, in_place)) << table->name << ", " << n;
       }
     }
@@ -42,6 +42,36 @@ TEST_P(ElementwiseTest, SiluMul) {
       for (const KernelTable* table : tables()) {
         auto y = gate;
         table->silu_mul(y.data(), up.data(), g, u, n, y.data());
+        EXPECT_TRUE(same_bits(expected, y)) << table->name << ", " << n;
+      }
+    }
+}
+
+TEST_P(ElementwiseTest, GeluTanhMul) {
+  for (const int64_t n : kLengths)
+    for (const bool biased : {false, true}) {
+      const auto gate = values(n), up = values(n), gate_bias = random_.values(n), up_bias = random_.values(n);
+      const float* g = biased ? gate_bias.data() : nullptr;
+      const float* u = biased ? up_bias.data() : nullptr;
+      std::vector<float> expected(gate.size());
+      reference::gelu_tanh_mul(gate.data(), up.data(), g, u, n, expected.data());
+      for (const KernelTable* table : tables()) {
+        auto y = gate;
+        table->gelu_tanh_mul(y.data(), up.data(), g, u, n, y.data());
+        EXPECT_TRUE(same_bits(expected, y)) << table->name << ", " << n;
+      }
+    }
+}
+
+TEST_P(ElementwiseTest, SoftCap) {
+  for (const int64_t n : kLengths)
+    for (const float cap : {0.5f, 30.0f}) {
+      const auto x = values(n);
+      std::vector<float> expected;
+      for (const float value : x) expected.push_back(reference::softcap(value, cap));
+      for (const KernelTable* table : tables()) {
+        auto y = x;
+        table->softcap(y.data(), cap, n);
         EXPECT_TRUE(same_bits(expected, y)) << table->name << ", " << n;
       }
     }

@@ -44,12 +44,22 @@ TEST_F(GoldenTest, Elementwise) {
   const auto ties = random_.values(kN, Values::kTies);
   expect("rms_norm", [&](const KernelTable& table) {
     std::vector<float> out(kN);
-    table.rms_norm(x.data(), y.data(), 1e-5f, kN, out.data());
+    table.rms_norm(x.data(), y.data(), 0.0f, 1e-5f, kN, out.data());
     return Hash().add(out).value();
   });
   expect("silu_mul", [&](const KernelTable& table) {
     std::vector<float> out(kN);
     table.silu_mul(x.data(), y.data(), y.data(), x.data(), kN, out.data());
+    return Hash().add(out).value();
+  });
+  expect("gelu_tanh_mul", [&](const KernelTable& table) {
+    std::vector<float> out(kN);
+    table.gelu_tanh_mul(x.data(), y.data(), y.data(), x.data(), kN, out.data());
+    return Hash().add(out).value();
+  });
+  expect("softcap", [&](const KernelTable& table) {
+    auto out = x;
+    table.softcap(out.data(), 1.5f, kN);
     return Hash().add(out).value();
   });
   expect("rotate", [&](const KernelTable& table) {

@@ -54,6 +54,20 @@ TEST(MathTest, LogOfFloatsIsWithinItsBound) {
                 kLogErrorUlp);
 }
 
+TEST(MathTest, TanhIsWithinItsBound) {
+  Random random(25);
+  const auto wide = [&](int) { return (random.uniform() - 0.5f) * 20.0f; };
+  const auto near_zero = [&](int) { return (random.uniform() - 0.5f) * 1.2f; };
+  const auto tanh = [](float v) { return contract_tanh(v); };
+  const auto truth = [](long double v) { return tanhl(v); };
+  expect_within("tanh(float) ulp", std::max(worst(1 << 16, wide, tanh, truth), worst(1 << 16, near_zero, tanh, truth)),
+                kTanhErrorUlp);
+  EXPECT_EQ(contract_tanh(0.0f), 0.0f);
+  EXPECT_EQ(contract_tanh(1e9f), 1.0f);
+  EXPECT_EQ(contract_tanh(-kInf), -1.0f);
+  EXPECT_NE(contract_tanh(std::nanf("")), contract_tanh(std::nanf("")));
+}
+
 TEST(MathTest, DoublesAreWithinTheirBounds) {
   Random random(23);
   const auto uniform = [&] { return static_cast<double>(random.next() >> 11) * 0x1p-52 - 1.0; };  // [-1, 1)

@@ -208,7 +208,7 @@ TEST_F(MutantsTest, ContractionIsCaught) {
   for (int trial = 0; trial < 50; ++trial) {  // the root may lose the sum's last bit, so not every trial shows it
     const auto row = random_.values(576);
     std::vector<float> normed(576);
-    tables().front()->rms_norm(row.data(), nullptr, 1e-5f, 576, normed.data());
+    tables().front()->rms_norm(row.data(), nullptr, 0.0f, 1e-5f, 576, normed.data());
     float lanes[16] = {};
     for (size_t i = 0; i < 576; ++i) lanes[i % 16] = lanes[i % 16] + row[i] * row[i];
     for (int half = 8; half > 0; half /= 2)

@@ -78,6 +78,26 @@ TEST_P(GoldenModelsTest, Bf16HasTheCommittedBits) {
     }
 }
 
+// What is served of a bf16 checkpoint is no further from the truth than transformers is in bf16.
+TEST_P(GoldenModelsTest, Bf16IsAsCloseAsTransformers) {
+  const GoldenModel golden(GetParam());
+  if (!golden.bf16_gap) GTEST_SKIP() << "no gap was recorded";
+  ServedModel model({.model = GetParam()});
+  std::vector<double> gaps;
+  for (size_t p = 0; p < golden.prompts.size(); ++p) {
+    const auto& ids = golden.prompts[p];
+    const std::vector<float> logits = model.logits_of(ids, ServedModel::kMaxTokens);
+    for (size_t i = 1; i < ids.size(); ++i)
+      gaps.push_back(std::abs(logprob(row(logits, static_cast<int64_t>(i) - 1, model.vocab_size()), ids[i]) -
+                              golden.prompt_logprobs[p][i - 1]));
+  }
+  const auto middle = gaps.begin() + static_cast<int64_t>(gaps.size() / 2);
+  std::nth_element(gaps.begin(), middle, gaps.end());
+  RecordProperty("gap", std::to_string(*middle));
+  EXPECT_LE(*middle, *golden.bf16_gap);
+  EXPECT_GT(*middle, *golden.bf16_gap / 100) << "not served in bf16";
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, GoldenModelsTest, testing::ValuesIn(model_names()), [](const auto& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');

@@ -14,7 +14,7 @@ std::vector<int32_t> prompt(int tokens, uint64_t seed) {
 }
 
 TEST(InvarianceTest, ChunksBlockSizesThreadsAndInstructionSets) {
-  for (const char* name : {kModel, "qwen3-tied", "qwen2-moe", "qwen3-moe"}) {
+  for (const char* name : {kModel, "qwen3-tied", "mistral-window", "gemma2", "qwen2-moe", "qwen3-moe"}) {
     const std::vector<int32_t> ids = prompt(300, 61);
     const std::vector<float> expected = ServedModel({.model = name, .isa = "scalar"}).logits_of(ids, 300);
     for (const std::string& isa : cpu::available_instruction_sets())
@@ -101,8 +101,11 @@ TEST(InvarianceTest, RaggedBatches) {
 }
 
 // A fork shares the full blocks and copies the partial one.
-TEST(InvarianceTest, SharedPrefixes) {
-  ServedModel model({.model = kModel});
+class SharedPrefixes : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Models, SharedPrefixes, testing::Values(kModel, "mistral-window", "gemma2"));
+
+TEST_P(SharedPrefixes, AForkIsItselfAlone) {
+  ServedModel model({.model = GetParam()});
   const std::vector<int32_t> ids = prompt(75, 65);
   const std::vector<float> alone = model.logits_of(ids, ServedModel::kMaxTokens);
   const auto table = model.blocks(75);

@@ -137,7 +137,8 @@ TEST_P(ReloadTest, WhatIsSavedIsWhatIsServed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ReloadTest,
-                         testing::Values("llama-gqa-tied", "qwen2-untied", "qwen3-tied", "llama-bias"),
+                         testing::Values("llama-gqa-tied", "qwen2-untied", "qwen3-tied", "llama-bias", "gemma3", "phi3",
+                                         "smollm3-window"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

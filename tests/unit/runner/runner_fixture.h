@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -133,6 +134,7 @@ struct GoldenModel {
   std::vector<std::vector<std::vector<int32_t>>>
       routed_experts;                           // [prompt][token][layer, rank]; empty where there are none
   int max_model_len = ServedModel::kMaxTokens;  // to serve the model for
+  std::optional<double> bf16_gap;               // median distance of transformers itself, in bf16
 
   explicit GoldenModel(const std::string& model, const std::string& file = "golden.json") {
     const auto document = JsonDocument::parse(read_file(models_dir() + model + "/" + file).value()).value();
@@ -146,6 +148,7 @@ struct GoldenModel {
     for (const JsonValue& run : root["greedy"].elements())
       greedy.push_back({ids(run["prompt"]), ids(run["token_ids"]), numbers(run["logprobs"])});
     for (const double length : numbers(root["max_model_len"])) max_model_len = static_cast<int>(length);
+    for (const double gap : numbers(root["bf16_gap"])) bf16_gap = gap;
   }
 
   // golden.json, and golden_border.json where the model has other frequencies for short contexts.

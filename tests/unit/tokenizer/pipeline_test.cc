@@ -126,6 +126,23 @@ TEST(Tokenizer, AnswersAboutItsVocabulary) {
   }
 }
 
+// A file that was made to take all memory: each step would make the text a thousand times as long.
+TEST(Tokenizer, TextsDoNotGrowWithoutEnd) {
+  const std::string replace =
+      R"({"type":"Replace","pattern":{"String":"a"},"content":")" + std::string(1000, 'a') + "\"}";
+  std::string all = replace;
+  for (int i = 0; i < 20; ++i) all += "," + replace;
+  TokenizerParts parts;
+  parts.model = R"({"type":"BPE","vocab":{"a":0},"merges":[]})";
+  parts.normalizer = R"({"type":"Sequence","normalizers":[)" + all + "]}";
+  parts.decoder = R"({"type":"Sequence","decoders":[)" + all + "]}";
+  const auto tokenizer = make_tokenizer(parts);
+  EXPECT_EQ(tokenizer->encode("a", false), Ids(1'000'000, 0));  // two steps, then it is too long
+  EXPECT_EQ(tokenizer->decode(Ids{0}, false).size(), 1'000'000u);
+  parts.normalizer = R"({"type":"Prepend","prepend":")" + std::string(1025, 'a') + "\"}";
+  EXPECT_NE(load_error(parts).find("at most 1024 bytes"), std::string::npos) << load_error(parts);
+}
+
 TEST(Tokenizer, RefusesUnknownPartsByName) {
   TokenizerParts parts;
   const auto refuses = [&](std::string& part, const char* json, const char* expected) {

@@ -76,6 +76,18 @@ TEST(SentencePieceDecoder, Bytes) {
   EXPECT_EQ(make_tokenizer(parts_with(kMetaspaceDecoder))->id_to_bytes(2), " a");
 }
 
+// The steps after it find bytes where they look for characters.
+TEST(SentencePieceDecoder, BytesBeforeOtherSteps) {
+  const std::string byte = R"({"type":"ByteFallback"})";
+  for (const std::string after :
+       {R"({"type":"ByteLevel"})", R"({"type":"Replace","pattern":{"Regex":"x"},"content":""})",
+        R"({"type":"Strip","content":" ","start":1,"stop":1})", R"({"type":"Metaspace","replacement":"\u2581"})"}) {
+    const auto tokenizer = make_tokenizer(parts_with(R"({"type":"Sequence","decoders":[)" + byte + "," + after + "]}"));
+    EXPECT_EQ(tokenizer->id_to_bytes(4), "\xE6") << after;
+    EXPECT_EQ(tokenizer->decode(Ids{4}, false), "\ufffd") << after;
+  }
+}
+
 // Beside a log-prob a token has its own space, where the reference knows of one: by a Metaspace pre-tokenizer.
 TEST(SentencePieceDecoder, TextOfATokenAlone) {
   TokenizerParts parts = parts_with(kDecoder);

@@ -140,6 +140,14 @@ static inline void softmax_block(float* s, int visible, int tiles, float scale, 
   *mass = f_sum_tree(sum);
 }
 
+// What the scores of one row become where it does not see the block's first `unseen` keys, or where there is a soft
+// cap: scaled, capped, and without weight. The scale has been taken then.
+static inline void bend_scores(float* s, int unseen, int tiles, float scale, float cap) {
+  for (int t = 0; t < tiles; ++t) f_store(s + 16 * t, f_mul(f_load(s + 16 * t), f_set1(scale)));
+  if (cap != 0.0f) softcap(s, cap, 16 * tiles);
+  for (int i = 0; i < unseen; ++i) s[i] = -__builtin_inff();
+}
+
 // Adds one block of `count` rows to what stands to its left. The scalars of 16 rows are taken at a time; the arrays of
 // a row each end on a whole register.
 static inline void merge_rows(const AttentionScratch& s, int64_t first, int64_t count, int64_t dim) {
@@ -173,11 +181,19 @@ struct AttentionRows {
   int64_t known;              // keys whose cache blocks are in `blocks`
 };
 
-// Keys of the block at `start` that row rows.first + r sees: none, where they all come after it.
+// Keys of the block at `start` that are before those that row rows.first + r sees: up to all of them, with a window.
+static inline int unseen_keys(const AttentionItem& item, const AttentionRows& rows, int64_t r, int64_t start) {
+  if (item.window == 0) return 0;
+  const int64_t first = rows.first_position + r / item.group + 1 - item.window - start;
+  return static_cast<int>(first < 0 ? 0 : first < kKeyBlock ? first : kKeyBlock);
+}
+
+// The end of those that it sees, or 0 where there are none: they all come after it, or are out of its window.
 static inline int visible_keys(const AttentionItem& item, const AttentionRows& rows, int64_t r, int64_t start) {
   const int64_t keys = rows.length - start < kKeyBlock ? rows.length - start : kKeyBlock;
   const int64_t limit = rows.first_position + r / item.group + 1 - start;
-  return static_cast<int>(limit < 0 ? 0 : limit < keys ? limit : keys);
+  const int end = static_cast<int>(limit < 0 ? 0 : limit < keys ? limit : keys);
+  return unseen_keys(item, rows, r, start) < end ? end : 0;
 }
 
 // block_max, block_mass and sum of the rows over the keys [start, start + kKeyBlock) that they see.
@@ -225,7 +241,10 @@ static void attend_block(const AttentionItem& item, const AttentionScratch& s, i
   for (int64_t r = 0; r < rows.count; ++r) {
     const int64_t row = rows.first + r;
     float* scores = s.scores + row * kKeyBlock;
-    softmax_block(scores, visible_keys(item, rows, r, start), tiles, item.scale, &s.block_max[row], &s.block_mass[row]);
+    const int visible = visible_keys(item, rows, r, start), unseen = unseen_keys(item, rows, r, start);
+    const bool bent = visible > 0 && (unseen > 0 || item.softcap != 0.0f);
+    if (bent) bend_scores(scores, unseen, tiles, item.scale, item.softcap);
+    softmax_block(scores, visible, tiles, bent ? 1.0f : item.scale, &s.block_max[row], &s.block_mass[row]);
     for (int j = 16 * tiles; j < kKeyBlock; ++j) scores[j] = 0.0f;
     put_row<kPairs>(scores, kKeyBlock, split, s.p, row, all_rows);
   }
@@ -259,9 +278,10 @@ static void attend_block(const AttentionItem& item, const AttentionScratch& s, i
 // Adds the block at `start` to what the rows have of the blocks before it.
 static inline void merge_block(const AttentionItem& item, const AttentionScratch& s, const AttentionRows& rows,
                                int64_t start) {
-  int64_t blind = 0;  // the first rows, which see none of it
-  while (visible_keys(item, rows, blind, start) == 0) ++blind;
-  merge_rows(s, rows.first + blind, rows.count - blind, round_up_16(item.head_dim));
+  int64_t first = 0, end = rows.count;  // without those that come before it, and those that are past it
+  while (first < end && visible_keys(item, rows, first, start) == 0) ++first;
+  while (end > first && visible_keys(item, rows, end - 1, start) == 0) --end;
+  merge_rows(s, rows.first + first, end - first, round_up_16(item.head_dim));
 }
 
 static inline int64_t rows_of(const AttentionItem& item) {
@@ -273,6 +293,12 @@ static inline int64_t rows_of(const AttentionItem& item) {
 static inline AttentionRows own_rows(const AttentionItem& item, const AttentionRun& run, int64_t first) {
   const int64_t length = static_cast<int64_t>(run.first_position) + run.tokens;
   return {first, static_cast<int64_t>(run.tokens) * item.group, run.first_position, run.blocks, length, length};
+}
+
+// Where the first block starts that any of the rows sees.
+static inline int64_t first_seen(const AttentionItem& item, const AttentionRows& rows) {
+  const int64_t key = item.window == 0 ? 0 : rows.first_position + 1 - item.window;
+  return key < 0 ? 0 : key / kKeyBlock * kKeyBlock;
 }
 
 template <bool kPairs>
@@ -321,7 +347,8 @@ static void attend(const AttentionItem& item) {
   int64_t row = 0;
   for (int i = 0; i < item.num_runs; ++i) {
     const AttentionRows own = own_rows(item, item.runs[i], row);
-    for (int64_t start = shared; start < own.length; start += kKeyBlock) {
+    for (int64_t start = shared > first_seen(item, own) ? shared : first_seen(item, own); start < own.length;
+         start += kKeyBlock) {
       attend_block<Kind, kPairs>(item, s, rows, own, start);
       merge_block(item, s, own, start);
     }

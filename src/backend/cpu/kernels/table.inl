@@ -18,6 +18,8 @@ static constexpr KernelTable make_table(const char* name) {
           .wide_product = product<WideBf16Kind, Fetch::kOwn, kWidePanels>,
           .epilogue = epilogue,
           .silu_mul = silu_mul,
+          .gelu_tanh_mul = gelu_tanh_mul,
+          .softcap = softcap,
           .add_weighted = add_weighted,
           .softmax = softmax,
           .sigmoid = sigmoid,
