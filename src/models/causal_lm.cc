@@ -149,13 +149,6 @@ void CausalLm::forward(const ModelBatch& batch, KvCache& cache, std::span<uint8_
   }
 }
 
-template <class F>
-void CausalLm::add_branch(const RmsNorm& norm, int64_t rows, F f) {
-  if (!norm.exists()) return f(x_.as<float>(), true);
-  f(branch_.as<float>(), false);
-  backend_.add_rms_norm(branch_.as<float>(), rows, norm, x_.as<float>());
-}
-
 void CausalLm::route(const DecoderLayer& layer, int64_t index, int64_t rows, RoutedIds* routed) {
   RoutingScratch& routing = mlp_scratch_.routing();
   normalize(layer.mlp_norm, x_.as<float>(), rows, *routing.unrounded);
@@ -165,6 +158,13 @@ void CausalLm::route(const DecoderLayer& layer, int64_t index, int64_t rows, Rou
   const int32_t* chosen = routing.routes.experts.data();
   for (int64_t r = 0; r < rows; ++r, chosen += top_k)
     std::copy_n(chosen, top_k, routed->ids.data() + r * row_ids + index * top_k);
+}
+
+template <class F>
+void CausalLm::add_branch(const RmsNorm& norm, int64_t rows, F f) {
+  if (!norm.exists()) return f(x_.as<float>(), true);
+  f(branch_.as<float>(), false);
+  backend_.add_rms_norm(branch_.as<float>(), rows, norm, x_.as<float>());
 }
 
 void CausalLm::normalize(const RmsNorm& norm, const float* x, int64_t rows, ProductInput& y) {

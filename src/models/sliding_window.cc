@@ -32,8 +32,10 @@ Result<std::optional<std::vector<bool>>> read_layer_types(const ConfigReader& co
 }  // namespace
 
 Status read_sliding_window(const ConfigReader& config, const WindowRules& rules, ModelConfig& model) {
-  UNSPOOL_ASSIGN(const std::optional<int64_t> given, config.integer("sliding_window", 1, kMaxWindow));
+  // 0 is what transformers writes for Qwen2-MoE without windows.
+  UNSPOOL_ASSIGN(const std::optional<int64_t> given, config.integer("sliding_window", rules.gated ? 0 : 1, kMaxWindow));
   std::optional<int64_t> window = config.has("sliding_window") ? given : rules.by_default;
+  if (window == 0) window.reset();
   std::string_view lacking = "sliding_window is null";
   if (rules.gated) {
     UNSPOOL_ASSIGN(const std::optional<bool> used, config.boolean("use_sliding_window"));

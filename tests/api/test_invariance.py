@@ -13,7 +13,9 @@ SHARED = ("--max-model-len", 1024)
 
 
 @pytest.fixture(
-    scope="module", params=[TINY_LLAMA, TINY_MOE, TINY_QWEN, TINY_WINDOW, TINY_CAPPED, REAL], ids=lambda case: case.name
+    scope="module",
+    params=[TINY_LLAMA, TINY_QWEN, TINY_MOE, TINY_WINDOW, TINY_CAPPED, REAL],
+    ids=lambda case: case.name,
 )
 def case(request, smollm2):
     return request.param

@@ -50,8 +50,8 @@ class Case:
 
 TINY_LLAMA = Case("llama-gqa-tied", TINY_MODELS / "llama-gqa-tied", num_requests=64, max_prompt=110, max_output=40)
 TINY_QWEN = Case("qwen3-tied", TINY_MODELS / "qwen3-tied", num_requests=64, max_prompt=110, max_output=40)
+TINY_MOE = Case("qwen3-moe", TINY_MODELS / "qwen3-moe", num_requests=64, max_prompt=110, max_output=40)
 # Windows of 17 keys; and of 16 with soft caps.
 TINY_WINDOW = Case("mistral-window", TINY_MODELS / "mistral-window", num_requests=64, max_prompt=110, max_output=40)
 TINY_CAPPED = Case("gemma2", TINY_MODELS / "gemma2", num_requests=64, max_prompt=110, max_output=40)
-TINY_MOE = Case("qwen3-moe", TINY_MODELS / "qwen3-moe", num_requests=64, max_prompt=110, max_output=40)
 REAL = Case("SmolLM2", SMOLLM2, num_requests=12, max_prompt=80, max_output=24)

@@ -11,7 +11,10 @@ Status read_switches(const ConfigReader& config, ModelConfig& model) {
   model.qkv_bias = true;
   UNSPOOL_TRY(config.flag("qkv_bias", model.qkv_bias));
   UNSPOOL_TRY(read_moe(config, {.num_experts = 60, .top_k = 4, .inner = 1408, .shared_inner = 5632}, model));
-  return read_sliding_window(config, {.by_default = 4096, .gated = true}, model);
+  UNSPOOL_ASSIGN(const std::optional<int64_t> layers, config.integer("max_window_layers", 0, 1024));
+  const int64_t last = layers.value_or(28);
+  const auto slides = [last](int64_t layer) { return layer % 2 == 0 && layer < last; };
+  return read_sliding_window(config, {.by_default = 4096, .slides = slides, .gated = true}, model);
 }
 
 }  // namespace

@@ -302,6 +302,12 @@ TEST(ModelConfigTest, MixturesOfExperts) {
   EXPECT_EQ(qwen3.moe.top_k, 8);
   EXPECT_EQ(qwen3.moe.shared_inner, 0);
   EXPECT_TRUE(qwen3.moe.normalize);
+  // As transformers writes it where there is no window.
+  EXPECT_EQ(parsed(kQwen15Moe, R"({"sliding_window": 0})").layers[0].window, 0);
+  const ModelConfig windows = parsed(kQwen15Moe, R"({"use_sliding_window": true, "sliding_window": 99})");
+  EXPECT_EQ(windows.layers[0].window, 99);
+  EXPECT_EQ(windows.layers[1].window, 0);
+  EXPECT_EQ(windows.layers[22].window, 0);  // max_window_layers is 21
   // As transformers 5 writes it.
   EXPECT_EQ(parsed(kQwen3Moe, R"({"num_experts": null, "num_local_experts": 16})").moe.num_experts, 16);
 }
