@@ -6,9 +6,9 @@
 namespace unspool {
 
 std::span<const Family> families() {
-  static const std::array kFamilies = {
-      llama_family(),     mistral_family(), qwen2_family(),  qwen3_family(), gemma2_family(),  gemma3_family(),
-      olmo2_family(),     phi3_family(),    smollm3_family(), qwen2_moe_family(), qwen3_moe_family()};
+  static const std::array kFamilies = {llama_family(),   mistral_family(),   qwen2_family(),    qwen3_family(),
+                                       gemma2_family(),  gemma3_family(),    olmo2_family(),    phi3_family(),
+                                       smollm3_family(), qwen2_moe_family(), qwen3_moe_family()};
   return kFamilies;
 }
 
