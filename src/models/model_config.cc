@@ -17,7 +17,7 @@ constexpr int64_t kMaxHiddenSize = int64_t{1} << 17;
 constexpr int64_t kMaxIntermediateSize = int64_t{1} << 20;
 constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxHeads = 1024;
-constexpr int64_t kMaxHeadDim = 1024;
+constexpr int64_t kMaxHeadDim = 512;  // what attention has room for
 constexpr int64_t kMaxPositions = int64_t{1} << 27;
 
 Result<Family> read_family(const ConfigReader& config) {

@@ -257,7 +257,8 @@ TEST(ModelConfigTest, RangesNameFieldExpectedAndGot) {
   expect_refused(kLlama32, R"({"max_position_embeddings": 18446744073709551615})", "max_position_embeddings: expected");
   expect_refused(kLlama32, R"({"num_key_value_heads": 7})", "expected a divisor of num_attention_heads (32), got 7");
   expect_refused(kLlama32, R"({"num_key_value_heads": 0})", "num_key_value_heads: expected an integer from 1");
-  expect_refused(kLlama32, R"({"head_dim": 63})", "head_dim: expected an even integer from 2 to 1024, got 63");
+  expect_refused(kLlama32, R"({"head_dim": 63})", "head_dim: expected an even integer from 2 to 512, got 63");
+  expect_refused(kLlama32, R"({"head_dim": 514})", "head_dim: expected an integer from 1 to 512, got 514");
   expect_refused(kSmolLM2, R"({"num_attention_heads": 10, "num_key_value_heads": 5})", "expected a multiple of");
   expect_refused(kLlama32, R"({"rms_norm_eps": 0})", "rms_norm_eps: expected a number above 0");
   expect_refused(kLlama32, R"({"rope_theta": 0})", "rope_theta: expected a number of at least 1");
