@@ -16,14 +16,33 @@ using tvm_ffi::Value;
 constexpr int kRawPieces = 0;  // the pieces are the bytes that tokens stand for
 constexpr int kUnlimited = -1;
 
+// The first byte of U+D000 to U+DFFF, of which those from U+D800 on, with a second one of 0xA0 to 0xBF, are no
+// characters.
+constexpr char kBeforeSurrogates = '\xed';
+
+bool is_surrogate_second(char c) {
+  return (static_cast<unsigned char>(c) & 0xe0) == 0xa0;
+}
+
+bool has_surrogate(std::string_view bytes) {
+  for (size_t i = 1; i < bytes.size(); ++i)
+    if (bytes[i - 1] == kBeforeSurrogates && is_surrogate_second(bytes[i])) return true;
+  return false;
+}
+
 class Matcher : public GrammarMatcher {
  public:
-  Matcher(std::shared_ptr<const XgrammarApi> api, Value matcher) : api_(std::move(api)), matcher_(std::move(matcher)) {}
+  Matcher(std::shared_ptr<const XgrammarApi> api, std::shared_ptr<const SurrogateHalves> surrogates, Value matcher)
+      : api_(std::move(api)), surrogates_(std::move(surrogates)), matcher_(std::move(matcher)) {}
 
   bool accept(int32_t token_id) override {
+    const std::string_view bytes = surrogates_->tokenizer->id_to_bytes(token_id);
+    if (before_surrogates_ && !bytes.empty() && is_surrogate_second(bytes[0])) return false;
     const auto accepted =
         api_->ffi->call(api_->accept_token, {matcher_.any(), tvm_ffi::integer(token_id), tvm_ffi::boolean(false)});
-    return accepted.ok() && accepted->truth();
+    if (!accepted.ok() || !accepted->truth()) return false;
+    if (!bytes.empty()) before_surrogates_ = bytes.back() == kBeforeSurrogates;
+    return true;
   }
 
   bool fill_mask(std::span<uint32_t> mask) override {
@@ -33,9 +52,12 @@ class Matcher : public GrammarMatcher {
     tensor.data = mask.data();
     tensor.shape = &size;
     tensor.strides = &stride;
-    return api_->ffi
-        ->call(api_->fill_mask, {matcher_.any(), tvm_ffi::tensor(tensor), tvm_ffi::integer(0), tvm_ffi::boolean(false)})
-        .ok();
+    const auto filled = api_->ffi->call(
+        api_->fill_mask, {matcher_.any(), tvm_ffi::tensor(tensor), tvm_ffi::integer(0), tvm_ffi::boolean(false)});
+    if (!filled.ok()) return false;
+    if (before_surrogates_)
+      for (size_t i = 0; i < mask.size(); ++i) mask[i] &= ~surrogates_->seconds[i];
+    return true;
   }
 
   bool terminated() const override {
@@ -45,12 +67,15 @@ class Matcher : public GrammarMatcher {
 
  private:
   std::shared_ptr<const XgrammarApi> api_;
+  std::shared_ptr<const SurrogateHalves> surrogates_;
   Value matcher_;
+  bool before_surrogates_ = false;
 };
 
 class Grammar : public CompiledGrammar {
  public:
-  Grammar(std::shared_ptr<const XgrammarApi> api, Value grammar) : api_(std::move(api)), grammar_(std::move(grammar)) {
+  Grammar(std::shared_ptr<const XgrammarApi> api, std::shared_ptr<const SurrogateHalves> surrogates, Value grammar)
+      : api_(std::move(api)), surrogates_(std::move(surrogates)), grammar_(std::move(grammar)) {
     const auto size = api_->ffi->call(api_->size_bytes, {grammar_.any()});
     size_bytes_ = size.ok() ? static_cast<size_t>(size->integer()) : 0;
   }
@@ -65,11 +90,12 @@ class Grammar : public CompiledGrammar {
         Value matcher,
         api_->ffi->call(api_->make_matcher, {grammar_.any(), ids.empty() ? tvm_ffi::none() : stops.any(),
                                              tvm_ffi::boolean(false), tvm_ffi::integer(kUnlimited), tvm_ffi::none()}));
-    return std::unique_ptr<GrammarMatcher>(std::make_unique<Matcher>(api_, std::move(matcher)));
+    return std::unique_ptr<GrammarMatcher>(std::make_unique<Matcher>(api_, surrogates_, std::move(matcher)));
   }
 
  private:
   std::shared_ptr<const XgrammarApi> api_;
+  std::shared_ptr<const SurrogateHalves> surrogates_;
   Value grammar_;
   size_t size_bytes_ = 0;
 };
@@ -81,7 +107,16 @@ bool is_control(char c) {
 }  // namespace
 
 XgrammarBackend::XgrammarBackend(std::shared_ptr<const XgrammarApi> api, GrammarVocabulary vocabulary)
-    : api_(std::move(api)), vocabulary_(std::move(vocabulary)) {}
+    : api_(std::move(api)), vocabulary_(std::move(vocabulary)) {
+  auto surrogates = std::make_shared<SurrogateHalves>();
+  surrogates->tokenizer = vocabulary_.tokenizer;
+  surrogates->seconds.resize((static_cast<size_t>(vocabulary_.vocab_size) + 31) / 32);
+  for (int32_t id = 0; id < vocabulary_.vocab_size; ++id) {
+    const std::string_view bytes = vocabulary_.tokenizer->id_to_bytes(id);
+    if (!bytes.empty() && is_surrogate_second(bytes[0])) surrogates->seconds[id / 32] |= uint32_t{1} << id % 32;
+  }
+  surrogates_ = std::move(surrogates);
+}
 
 // Empty: never a part of an output.
 std::string_view XgrammarBackend::piece(int32_t id, Tokens tokens) const {
@@ -90,6 +125,7 @@ std::string_view XgrammarBackend::piece(int32_t id, Tokens tokens) const {
   const bool takes_control = tokens == Tokens::kAll || tokens == Tokens::kText;
   if (!takes_special && tokenizer.is_special(id)) return {};
   const std::string_view bytes = tokenizer.id_to_bytes(id);
+  if (has_surrogate(bytes)) return {};
   if (!takes_control && std::any_of(bytes.begin(), bytes.end(), is_control)) return {};
   return bytes;
 }
@@ -142,7 +178,7 @@ Result<std::shared_ptr<const CompiledGrammar>> XgrammarBackend::compile(const Gr
   if (!compiler.status.ok()) return internal_error("xgrammar: " + compiler.status.error().message);
   auto grammar = compile(compiler.compiler, spec);
   if (!grammar.ok()) return grammar_error(spec.kind, grammar.error().message);
-  return std::shared_ptr<const CompiledGrammar>(std::make_shared<Grammar>(api_, std::move(*grammar)));
+  return std::shared_ptr<const CompiledGrammar>(std::make_shared<Grammar>(api_, surrogates_, std::move(*grammar)));
 }
 
 Result<Value> XgrammarBackend::compile(const Value& compiler, const GrammarSpec& spec) const {

@@ -4,12 +4,20 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <vector>
 
 #include "grammar/grammar.h"
 #include "grammar/xgrammar.h"
 #include "grammar/xgrammar_api.h"
 
 namespace unspool {
+
+// Where tokens meet to the halves of a surrogate pair, which xgrammar takes for a character: JSON's strings of bounded
+// length, and any class of a regex that leaves something out. As text they would be three U+FFFD.
+struct SurrogateHalves {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::vector<uint32_t> seconds;  // a bit a token: those that make a surrogate after a byte 0xED
+};
 
 class XgrammarBackend : public GrammarBackend {
  public:
@@ -41,6 +49,7 @@ class XgrammarBackend : public GrammarBackend {
 
   std::shared_ptr<const XgrammarApi> api_;
   GrammarVocabulary vocabulary_;
+  std::shared_ptr<const SurrogateHalves> surrogates_;
   Compiler text_{Tokens::kText};
   Compiler json_{Tokens::kJson};
   Compiler marked_{Tokens::kMarked};

@@ -104,6 +104,27 @@ TEST_F(Xgrammar, StringsOfBoundedLengthHoldNoRawControlCharacters) {
   }
 }
 
+TEST_F(Xgrammar, HalvesOfSurrogatePairsAreNoCharacters) {
+  const auto byte = [&](char wanted) {
+    for (int32_t id = 0; id < tokenizer->vocab_size(); ++id)
+      if (tokenizer->id_to_bytes(id) == std::string_view(&wanted, 1)) return id;
+    return -1;
+  };
+  const GrammarSpec specs[] = {{GrammarKind::kJsonSchema, R"({"type":"string","minLength":2,"maxLength":5})"},
+                               {GrammarKind::kRegex, "\"[^a]{3}"}};
+  for (const GrammarSpec& spec : specs) {
+    const auto m = matcher(spec);
+    ASSERT_TRUE(m->accept(byte('"')));
+    ASSERT_TRUE(m->accept(byte('\xed')));
+    const auto ids = allowed(*m);
+    EXPECT_GE(ids.size(), 32u);
+    for (const int32_t id : ids) EXPECT_LT(static_cast<unsigned char>(tokenizer->id_to_bytes(id)[0]), 0xa0) << id;
+    EXPECT_FALSE(matcher(spec)->accept(byte('\xa0')));
+    ASSERT_TRUE(m->accept(byte('\x95')));
+    ASSERT_TRUE(m->accept(byte('\xa0'))) << "U+D560, a syllable";
+  }
+}
+
 TEST_F(Xgrammar, MasksAreExactlyTheTokensThatItTakes) {
   const GrammarSpec spec = {GrammarKind::kRegex, "(ab|the |[0-9]+x)+"};
   auto m = matcher(spec);
