@@ -48,6 +48,8 @@ NORMALIZERS = {
     "bert": _bert(clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True),
     "accents": {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}]},
 }
+# Spelt out: PCRE2's classes of characters are those of Unicode 14, the package's newer (docs/tokenizers.md).
+_LETTERS = r"[a-zA-Zà-ÿа-я一-鿿가-힣]"
 _BEHAVIORS = ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 PRE_TOKENIZERS = {
     **{name.lower(): {"type": name} for name in ("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "UnicodeScripts")},
@@ -57,7 +59,7 @@ PRE_TOKENIZERS = {
     "digits_individual": {"type": "Digits", "individual_digits": True},
     "delimiter": {"type": "CharDelimiterSplit", "delimiter": "e"},
     **{
-        f"split_{name.lower()}_{invert}": _regex("Split", r"\s|\p{L}", behavior=name, invert=invert)
+        f"split_{name.lower()}_{invert}": _regex("Split", r"\s|" + _LETTERS, behavior=name, invert=invert)
         for name in _BEHAVIORS
         for invert in (False, True)
     },
