@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from api.control import TRIES
 from api.workload import ASK, REAL, TINY_CAPPED, TINY_LLAMA, TINY_MOE, TINY_QWEN, TINY_WINDOW
 from harness.bits import assert_same, assert_same_answer, completion_rows, prompt_rows
 from harness.client import complete, complete_many
@@ -153,9 +154,11 @@ def small_pool(case, pool_of):
 def test_preemption(case, serve, alone, pool_of):
     """A pool that cannot hold all sequences at their end: some lose their blocks and are recomputed."""
     server = serve(case.folder, *small_pool(case, pool_of), "--no-enable-prefix-caching")
-    compare(alone, complete_many(server, case.bodies()), "with preemption")
-    if case is not REAL:
-        assert server.metric("vllm:num_preemptions_total") > 0
+    for _ in range(TRIES):  # a tiny model may be done with most before the last ones come
+        compare(alone, complete_many(server, case.bodies()), "with preemption")
+        if case is REAL or server.metric("vllm:num_preemptions_total") > 0:
+            return
+    pytest.fail("nothing was preempted")
 
 
 def test_preemption_with_prefix_caching(case, serve, alone, pool_of):
