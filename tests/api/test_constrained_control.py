@@ -49,13 +49,28 @@ def ask_for_a_call(server, seed):
     return chat(server, seed=seed, logprobs=True, return_token_ids=True, **fields)
 
 
+def until_running_or_done(server, running, asked, timeout_s):
+    until(
+        lambda: server.in_flight()[0] >= running or not any(one.is_alive() for one in asked), timeout_s, "nothing runs"
+    )
+
+
+def abort_one(server, patience):
+    """How a request of its own ended, that was aborted by its id."""
+    body = {"token_ids": [5], "request_id": "mine"}
+    body["sampling_params"] = {"max_tokens": 1500, "structured_outputs": {"regex": PATTERN}}
+    mine = Background(lambda: complete(server, body, path=GENERATE))
+    until_running_or_done(server, 1, [mine], 10 * patience)
+    request(server, "POST", "/inference/v1/abort_requests", {"request_ids": ["generate-tokens-mine"]})
+    return mine.wait(30 * patience)["choices"][0]["finish_reason"]
+
+
 def crowd(server, patience):
     """Eight constrained texts and four calls, all at work; a tiny model may be done with some before they are seen."""
     for _ in range(TRIES):
         asked = [Background(lambda seed=seed: ask(server, seed)) for seed in range(8)]
         asked += [Background(lambda seed=seed: ask_for_a_call(server, seed)) for seed in range(4)]
-        all_done = lambda: not any(one.is_alive() for one in asked)  # noqa: E731
-        until(lambda: server.in_flight()[0] >= 6 or all_done(), 20 * patience, "nothing runs")
+        until_running_or_done(server, 6, asked, 20 * patience)
         if server.in_flight()[0] >= 2:
             return asked
         for one in asked:
@@ -150,12 +165,7 @@ def test_what_is_aborted_is_a_beginning(server, patience, command):
     for _ in range(TRIES):
         asked = crowd(server, patience)
         if command == "one by one":
-            stream = {"token_ids": [5], "request_id": "mine"}
-            constrained = {"max_tokens": 1500, "structured_outputs": {"regex": PATTERN}}
-            mine = Background(lambda: complete(server, {**stream, "sampling_params": constrained}, path=GENERATE))
-            until(lambda: server.in_flight()[0] >= 1 or not mine.is_alive(), 10 * patience, "nothing runs")
-            request(server, "POST", "/inference/v1/abort_requests", {"request_ids": ["generate-tokens-mine"]})
-            end = mine.wait(30 * patience)["choices"][0]["finish_reason"]
+            end = abort_one(server, patience)
             check_finished(*texts_and_calls(asked, patience))
             if end == "abort":
                 return
