@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
+import tokenizer_families
 from charsmap import compile_charsmap
 from tokenizer_corpus import training_lines
 
@@ -245,15 +246,4 @@ def build(name, num_pieces=500):
 
 def save(name, spec, directory):
     """Writes tokenizer.json and tokenizer_config.json into `directory`."""
-    family = FAMILIES[name]
-    config = {
-        "bos_token": family.bos,
-        "clean_up_tokenization_spaces": False,
-        "eos_token": family.eos,
-        "model_max_length": 2048,
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        **family.config,
-    }
-    text = json.dumps(spec, ensure_ascii=False, separators=(",", ":"))
-    (directory / "tokenizer.json").write_text(text + "\n", encoding="utf-8")
-    (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    tokenizer_families.write(spec, FAMILIES[name], FAMILIES[name].config, directory)

@@ -170,12 +170,18 @@ def save(name, tokenizer, directory):
     spec = json.loads(tokenizer.to_str())
     if family.legacy_merges:
         spec["model"]["merges"] = [" ".join(pair) for pair in spec["model"]["merges"]]
+    write(spec, family, {}, directory)
+
+
+def write(spec, family, others, directory):
+    """The two files, from a tokenizer.json as it is and with `others` in tokenizer_config.json."""
     config = {
         "bos_token": family.bos,
         "clean_up_tokenization_spaces": False,
         "eos_token": family.eos,
         "model_max_length": 2048,
         "tokenizer_class": "PreTrainedTokenizerFast",
+        **others,
     }
     text = json.dumps(spec, ensure_ascii=False, separators=(",", ":"))
     (directory / "tokenizer.json").write_text(text + "\n", encoding="utf-8")

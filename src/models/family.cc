@@ -5,6 +5,12 @@
 
 namespace unspool {
 
+Status read_attention_bias(const ConfigReader& config, ModelConfig& model) {
+  UNSPOOL_TRY(config.flag("attention_bias", model.o_bias));
+  model.qkv_bias = model.o_bias;
+  return {};
+}
+
 std::span<const Family> families() {
   static const std::array kFamilies = {llama_family(),   mistral_family(),   qwen2_family(),    qwen3_family(),
                                        gemma2_family(),  gemma3_family(),    olmo2_family(),    phi3_family(),

@@ -32,6 +32,9 @@ struct Family {
   Result<DecoderLayer> (*add_layer)(WeightSet& weights, const ModelConfig& model, int64_t index);
 };
 
+// attention_bias: of q, k, v and o together.
+Status read_attention_bias(const ConfigReader& config, ModelConfig& model);
+
 Family gemma2_family();
 Family gemma3_family();
 Family llama_family();

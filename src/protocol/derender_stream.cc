@@ -171,14 +171,7 @@ ReplyOptions chunk_reply_options(const Chunk& chunk, const ServingConfig& config
 std::string empty_chunk(const Chunk& chunk, const char* object, const ReplyOptions& options) {
   JsonWriter w;
   w.begin_object();
-  w.key("id");
-  w.string(options.id);
-  w.key("object");
-  w.string(object);
-  w.key("created");
-  w.integer(options.created);
-  w.key("model");
-  w.string(options.model);
+  write_reply_head(w, options, object);
   w.key("choices");
   w.begin_array();
   w.end_array();

@@ -109,15 +109,19 @@ int64_t ReplyAssembler::completion_tokens() const {
   return total;
 }
 
-void ReplyAssembler::write_head(JsonWriter& w, const char* object) const {
+void write_reply_head(JsonWriter& w, const ReplyOptions& options, const char* object) {
   w.key("id");
-  w.string(options_.id);
+  w.string(options.id);
   w.key("object");
   w.string(object);
   w.key("created");
-  w.integer(options_.created);
+  w.integer(options.created);
   w.key("model");
-  w.string(options_.model);
+  w.string(options.model);
+}
+
+void ReplyAssembler::write_head(JsonWriter& w, const char* object) const {
+  write_reply_head(w, options_, object);
 }
 
 void ReplyAssembler::write_service(JsonWriter& w) const {

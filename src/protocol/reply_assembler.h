@@ -32,6 +32,9 @@ struct ReplyOptions {
   std::optional<std::string> system_fingerprint;
 };
 
+// The keys that every reply and chunk begins with: id, object, created, model.
+void write_reply_head(JsonWriter& w, const ReplyOptions& options, const char* object);
+
 class ReplyAssembler {
  public:
   explicit ReplyAssembler(ReplyOptions options);

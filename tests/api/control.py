@@ -142,6 +142,11 @@ def until(condition, timeout_s, what):
         time.sleep(0.005)
 
 
+def until_or_done(condition, asked, timeout_s, what):
+    """Waits for a condition, or till all that was asked for is done: a tiny model may be before it is looked at."""
+    until(lambda: condition() or not any(one.is_alive() for one in asked), timeout_s, what)
+
+
 def read_tensors(path):
     """{name: (dtype, shape, bytes)} of a safetensors file."""
     data = path.read_bytes()

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from api.control import DEV, GENERATE, TRIES, Background, change_weights, post, reset, rpc, until
+from api.control import DEV, GENERATE, TRIES, Background, change_weights, post, reset, rpc, until, until_or_done
 from harness.chat import CHATML, chat
 from harness.client import complete, request
 
@@ -49,18 +49,12 @@ def ask_for_a_call(server, seed):
     return chat(server, seed=seed, logprobs=True, return_token_ids=True, **fields)
 
 
-def until_running_or_done(server, running, asked, timeout_s):
-    until(
-        lambda: server.in_flight()[0] >= running or not any(one.is_alive() for one in asked), timeout_s, "nothing runs"
-    )
-
-
 def abort_one(server, patience):
     """How a request of its own ended, that was aborted by its id."""
     body = {"token_ids": [5], "request_id": "mine"}
     body["sampling_params"] = {"max_tokens": 1500, "structured_outputs": {"regex": PATTERN}}
     mine = Background(lambda: complete(server, body, path=GENERATE))
-    until_running_or_done(server, 1, [mine], 10 * patience)
+    until_or_done(lambda: server.in_flight()[0] >= 1, [mine], 10 * patience, "nothing runs")
     request(server, "POST", "/inference/v1/abort_requests", {"request_ids": ["generate-tokens-mine"]})
     return mine.wait(30 * patience)["choices"][0]["finish_reason"]
 
@@ -70,7 +64,7 @@ def crowd(server, patience):
     for _ in range(TRIES):
         asked = [Background(lambda seed=seed: ask(server, seed)) for seed in range(8)]
         asked += [Background(lambda seed=seed: ask_for_a_call(server, seed)) for seed in range(4)]
-        until_running_or_done(server, 6, asked, 20 * patience)
+        until_or_done(lambda: server.in_flight()[0] >= 6, asked, 20 * patience, "nothing runs")
         if server.in_flight()[0] >= 2:
             return asked
         for one in asked:

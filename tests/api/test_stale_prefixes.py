@@ -15,6 +15,7 @@ from api.control import (
     reset,
     rpc,
     until,
+    until_or_done,
 )
 from harness.bits import assert_same_answer
 from harness.client import complete
@@ -80,7 +81,7 @@ def test_a_prefill_that_is_in_flight(server, other, cold, patience, sanitized):
         rpc(server, "reload_weights")
         # Half of every step is somebody else's, so that it takes a while.
         others = Stream(server, "/v1/completions", n=8, max_tokens=1900)
-        until_running_or_done(server, others, (8, 0), 10 * patience)
+        until_or_done(lambda: server.in_flight() == (8, 0), [others], 10 * patience, "the stream does not run")
         if not others.is_alive():
             continue  # a tiny model was done before it was looked at
         prompt = [5 + (attempt + i * 7) % 300 for i in range(1900)]
@@ -99,10 +100,6 @@ def test_a_prefill_that_is_in_flight(server, other, cold, patience, sanitized):
         if middles == (1 if sanitized else 3):
             break
     assert middles, "no reload met a prefill"
-
-
-def until_running_or_done(server, stream, in_flight, timeout_s):
-    until(lambda: server.in_flight() == in_flight or not stream.is_alive(), timeout_s, "the stream does not run")
 
 
 @pytest.mark.parametrize("clear", ["by the pause", "by a reset"])

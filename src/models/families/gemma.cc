@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "models/family.h"
+
 namespace unspool {
 namespace {
 
@@ -18,8 +20,7 @@ Status read_gemma_switches(const ConfigReader& config, const GemmaDefaults& defa
   model.activation = Activation::kGeluTanh;
   model.norm_offset = 1.0;
   model.scale_embeddings = true;
-  UNSPOOL_TRY(config.flag("attention_bias", model.o_bias));
-  model.qkv_bias = model.o_bias;
+  UNSPOOL_TRY(read_attention_bias(config, model));
   UNSPOOL_ASSIGN(const std::optional<double> scalar,
                  config.number("query_pre_attn_scalar", 0.0, 1e6, /*above_min=*/true));
   model.attention_scale = 1.0 / std::sqrt(scalar.value_or(256.0));

@@ -7,8 +7,7 @@ namespace unspool {
 namespace {
 
 Status read_switches(const ConfigReader& config, ModelConfig& model) {
-  UNSPOOL_TRY(config.flag("attention_bias", model.o_bias));
-  model.qkv_bias = model.o_bias;
+  UNSPOOL_TRY(read_attention_bias(config, model));
   UNSPOOL_TRY(config.flag("mlp_bias", model.mlp_bias));
   return read_sliding_window(config, {}, model);
 }

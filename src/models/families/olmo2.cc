@@ -8,8 +8,7 @@ namespace {
 
 Status read_switches(const ConfigReader& config, ModelConfig& model) {
   model.qk_norm = true;
-  UNSPOOL_TRY(config.flag("attention_bias", model.o_bias));
-  model.qkv_bias = model.o_bias;
+  UNSPOOL_TRY(read_attention_bias(config, model));
   if (const std::optional<JsonValue> clip = config.find("clip_qkv")) {
     return config.expected("clip_qkv", "null (OLMo 2 norms q and k instead)", *clip);
   }

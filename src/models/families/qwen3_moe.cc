@@ -9,8 +9,7 @@ namespace {
 
 Status read_switches(const ConfigReader& config, ModelConfig& model) {
   model.qk_norm = true;
-  UNSPOOL_TRY(config.flag("attention_bias", model.o_bias));
-  model.qkv_bias = model.o_bias;
+  UNSPOOL_TRY(read_attention_bias(config, model));
   UNSPOOL_TRY(read_moe(config, {.num_experts = 128, .top_k = 8, .inner = 768}, model));
   const auto slides = [](int64_t) { return true; };
   return read_sliding_window(config, {.by_default = 4096, .slides = slides, .gated = true, .takes_types = false},

@@ -29,8 +29,7 @@ Status read_rotations(const ConfigReader& config, ModelConfig& model) {
 }
 
 Status read_switches(const ConfigReader& config, ModelConfig& model) {
-  UNSPOOL_TRY(config.flag("attention_bias", model.o_bias));
-  model.qkv_bias = model.o_bias;
+  UNSPOOL_TRY(read_attention_bias(config, model));
   UNSPOOL_TRY(config.flag("mlp_bias", model.mlp_bias));
   UNSPOOL_TRY(read_rotations(config, model));
   const auto slides = [&](int64_t layer) { return model.layers[static_cast<size_t>(layer)].rotation < 0; };

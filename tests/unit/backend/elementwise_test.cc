@@ -10,6 +10,24 @@ class ElementwiseTest : public testing::TestWithParam<Values> {
  protected:
   std::vector<float> values(int64_t n) { return random_.values(n, GetParam()); }
 
+  // A gated activation of every table against the reference's.
+  template <class Reference, class KernelOf>
+  void expect_gated(Reference of_reference, KernelOf kernel_of) {
+    for (const int64_t n : kLengths)
+      for (const bool biased : {false, true}) {
+        const auto gate = values(n), up = values(n), gate_bias = random_.values(n), up_bias = random_.values(n);
+        const float* g = biased ? gate_bias.data() : nullptr;
+        const float* u = biased ? up_bias.data() : nullptr;
+        std::vector<float> expected(gate.size());
+        of_reference(gate.data(), up.data(), g, u, n, expected.data());
+        for (const KernelTable* table : tables()) {
+          auto y = gate;
+          kernel_of (*table)(y.data(), up.data(), g, u, n, y.data());
+          EXPECT_TRUE(same_bits(expected, y)) << table->name << ", " << n;
+        }
+      }
+  }
+
   FloatModeGuard mode_;
   Random random_{7};
 };
@@ -32,35 +50,11 @@ TEST_P(ElementwiseTest, RmsNorm) {
 }
 
 TEST_P(ElementwiseTest, SiluMul) {
-  for (const int64_t n : kLengths)
-    for (const bool biased : {false, true}) {
-      const auto gate = values(n), up = values(n), gate_bias = random_.values(n), up_bias = random_.values(n);
-      const float* g = biased ? gate_bias.data() : nullptr;
-      const float* u = biased ? up_bias.data() : nullptr;
-      std::vector<float> expected(gate.size());
-      reference::silu_mul(gate.data(), up.data(), g, u, n, expected.data());
-      for (const KernelTable* table : tables()) {
-        auto y = gate;
-        table->silu_mul(y.data(), up.data(), g, u, n, y.data());
-        EXPECT_TRUE(same_bits(expected, y)) << table->name << ", " << n;
-      }
-    }
+  expect_gated(reference::silu_mul, [](const KernelTable& table) { return table.silu_mul; });
 }
 
 TEST_P(ElementwiseTest, GeluTanhMul) {
-  for (const int64_t n : kLengths)
-    for (const bool biased : {false, true}) {
-      const auto gate = values(n), up = values(n), gate_bias = random_.values(n), up_bias = random_.values(n);
-      const float* g = biased ? gate_bias.data() : nullptr;
-      const float* u = biased ? up_bias.data() : nullptr;
-      std::vector<float> expected(gate.size());
-      reference::gelu_tanh_mul(gate.data(), up.data(), g, u, n, expected.data());
-      for (const KernelTable* table : tables()) {
-        auto y = gate;
-        table->gelu_tanh_mul(y.data(), up.data(), g, u, n, y.data());
-        EXPECT_TRUE(same_bits(expected, y)) << table->name << ", " << n;
-      }
-    }
+  expect_gated(reference::gelu_tanh_mul, [](const KernelTable& table) { return table.gelu_tanh_mul; });
 }
 
 TEST_P(ElementwiseTest, SoftCap) {

@@ -9,9 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "json/json.h"
 #include "tokenizer/tokenizer.h"
 
 namespace unspool {
+
+// A recorded list of ids.
+inline std::vector<int32_t> ids_of(const JsonValue& json) {
+  std::vector<int32_t> ids;
+  for (const JsonValue& id : json.elements()) ids.push_back(static_cast<int32_t>(*id.as_int64()));
+  return ids;
+}
 
 // The parts of a tokenizer.json, as JSON.
 struct TokenizerParts {

@@ -7,18 +7,13 @@
 #include <vector>
 
 #include "base/file.h"
+#include "fixture.h"
 #include "json/json.h"
 #include "tokenizer/incremental_detokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace unspool {
 namespace {
-
-std::vector<int32_t> ids_of(const JsonValue& json) {
-  std::vector<int32_t> ids;
-  for (const JsonValue& id : json.elements()) ids.push_back(static_cast<int32_t>(*id.as_int64()));
-  return ids;
-}
 
 class Golden : public testing::TestWithParam<const char*> {};
 

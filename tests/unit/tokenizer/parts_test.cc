@@ -7,12 +7,6 @@
 namespace unspool {
 namespace {
 
-std::vector<int32_t> ids_of(const JsonValue& json) {
-  std::vector<int32_t> ids;
-  for (const JsonValue& id : json.elements()) ids.push_back(static_cast<int32_t>(*id.as_int64()));
-  return ids;
-}
-
 TEST(Parts, EncodeAndDecodeAsRecorded) {
   const auto text = read_file(UNSPOOL_TEST_DATA "/tokenizers/parts.json");
   ASSERT_TRUE(text.ok());

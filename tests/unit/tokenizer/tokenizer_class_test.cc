@@ -6,12 +6,6 @@
 namespace unspool {
 namespace {
 
-std::vector<int32_t> ids_of(const JsonValue& json) {
-  std::vector<int32_t> ids;
-  for (const JsonValue& id : json.elements()) ids.push_back(static_cast<int32_t>(*id.as_int64()));
-  return ids;
-}
-
 // What transformers' AutoTokenizer gave (tools/make_tokenizers.py records it).
 TEST(TokenizerClass, TokenizesAsTransformers) {
   const std::string directory = UNSPOOL_TEST_DATA "/tokenizers/";
