@@ -106,7 +106,9 @@ struct ThreadPool::Impl {
     if (core) pin_this_thread(*core);
     const FloatModeGuard mode;
     for (uint32_t done = 0;;) {
-      generation.wait([done](uint32_t value) { return value != done; });
+      // Later, not merely other: who joins a region before its generation is counted has `done` ahead of it until then,
+      // and must not run it again.
+      generation.wait([done](uint32_t value) { return static_cast<int32_t>(value - done) > 0; });
       if (stopping.load(std::memory_order_relaxed)) return;
       done = generation.value.load(std::memory_order_acquire);
       if (!join()) continue;
