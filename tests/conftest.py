@@ -34,6 +34,9 @@ REPORTED = pytest.StashKey()
 
 
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            item.add_marker(pytest.mark.timeout(0))  # they take as long as they are told
     if config.option.markexpr:
         return
     left_out = [item for item in items if item.get_closest_marker("nightly") or item.get_closest_marker("torch")]
