@@ -19,12 +19,12 @@ struct RopeConfig {
   int64_t rotary_dim = 0;  // the first features of a head, which are rotated; the others pass
   int64_t max_position_embeddings = 0;
   double factor = 1.0;
-  int64_t original_max_position_embeddings = 0;          // kYarn, kLongRope, kLlama3
-  double attention_factor = 1.0;                         // kYarn, kLongRope: cosines and sines are multiplied by it
-  double low_freq_factor = 1.0, high_freq_factor = 4.0;  // kLlama3
-  double beta_fast = 32.0, beta_slow = 1.0;              // kYarn
-  bool truncate = true;                                  // kYarn: whole dimensions as the ends of the ramp
-  std::vector<double> short_factor, long_factor;         // kLongRope: [rotary_dim / 2]
+  int64_t original_max_position_embeddings = 0;             // kYarn, kLongRope, kLlama3
+  double attention_factor = 1.0;                            // kYarn, kLongRope: cosines and sines are multiplied by it
+  double low_freq_factor = 1.0, high_freq_factor = 4.0;     // kLlama3
+  double beta_fast = 32.0, beta_slow = 1.0;                 // kYarn
+  bool truncate = true;                                     // kYarn: whole dimensions as the ends of the ramp
+  std::vector<double> short_factor = {}, long_factor = {};  // kLongRope: [rotary_dim / 2]
   // What the type adds to the context is in max_position_embeddings already.
   bool context_is_scaled = false;
 

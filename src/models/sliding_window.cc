@@ -34,32 +34,31 @@ Result<std::optional<std::vector<bool>>> read_layer_types(const ConfigReader& co
 Status read_sliding_window(const ConfigReader& config, const WindowRules& rules, ModelConfig& model) {
   // 0 is what transformers writes for Qwen2-MoE without windows.
   UNSPOOL_ASSIGN(const std::optional<int64_t> given, config.integer("sliding_window", rules.gated ? 0 : 1, kMaxWindow));
-  std::optional<int64_t> window = config.has("sliding_window") ? given : rules.by_default;
-  if (window == 0) window.reset();
+  int64_t window = config.has("sliding_window") ? given.value_or(0) : rules.by_default;
   std::string_view lacking = "sliding_window is null";
   if (rules.gated) {
     UNSPOOL_ASSIGN(const std::optional<bool> used, config.boolean("use_sliding_window"));
     if (!used.value_or(false)) {
-      window.reset();
+      window = 0;
       lacking = "use_sliding_window is not true";
     }
   }
-  if (window && !rules.slides && *window < model.max_position_embeddings) {
+  if (window > 0 && !rules.slides && window < model.max_position_embeddings) {
     return config.error(
-        fmt::format("sliding_window: expected null, got {}: {} has no windows", *window, model.architecture));
+        fmt::format("sliding_window: expected null, got {}: {} has no windows", window, model.architecture));
   }
   UNSPOOL_ASSIGN(const auto types, read_layer_types(config, model.num_hidden_layers));
   for (int64_t i = 0; i < model.num_hidden_layers; ++i) {
-    const bool by_rule = rules.slides && rules.slides(i) && (window || rules.needs_window);
+    const bool by_rule = rules.slides && rules.slides(i) && (window > 0 || rules.needs_window);
     const bool slides = types ? (*types)[static_cast<size_t>(i)] : by_rule;
     if (slides != by_rule && (!rules.takes_types || !rules.slides)) {
       return config.error(fmt::format("layer_types: expected {} for layer {} of {}, got {}", by_rule ? kSliding : kFull,
                                       i, model.architecture, slides ? kSliding : kFull));
     }
-    if (slides && !window) {
+    if (slides && window == 0) {
       return config.error(fmt::format("layer_types: layer {} is {}, but {}", i, kSliding, lacking));
     }
-    model.layers[static_cast<size_t>(i)].window = slides ? *window : 0;
+    model.layers[static_cast<size_t>(i)].window = slides ? window : 0;
   }
   return {};
 }

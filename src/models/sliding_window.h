@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 
 #include "models/config_reader.h"
 #include "models/model_config.h"
@@ -11,7 +10,7 @@
 namespace unspool {
 
 struct WindowRules {
-  std::optional<int64_t> by_default = {};  // sliding_window where config.json has none; null there is no window
+  int64_t by_default = 0;  // sliding_window where config.json has no such field; 0, as null there: no window
   // Layers that have it where config.json has no layer_types; none: no layer may.
   std::function<bool(int64_t layer)> slides = {};
   bool gated = false;         // use_sliding_window must say so
