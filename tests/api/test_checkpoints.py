@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from api.control import DEV, change_weights, get, greedy, post, read_tensors, refusal, rpc, write_tensors
+from api.test_rope import edited
 from harness.bits import assert_same_answer
 from harness.server import TINY_MODELS, ServerDied
 
@@ -117,6 +118,46 @@ def test_faulty_shards_are_named(own_server, folder, fault):
     body = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
     status, answer = refusal(server, "/collective_rpc", body)
     assert status in (400, 404) and named in answer["error"]["message"]
+    assert_same_answer(expected, greedy(server), "after a failed reload")
+
+
+BIASES = {"attention_bias": "self_attn.k_proj.bias", "mlp_bias": "mlp.down_proj.bias"}
+
+
+@pytest.mark.parametrize("flag", BIASES)
+def test_biases_are_never_dropped(own_server, tmp_path, flag):
+    """mlc-llm#3494, vllm#3767: those that the config does not have, and those that it has and the file does not."""
+    said = edited("llama-bias", tmp_path / "said", lambda config: config.update({flag: False}))
+    with pytest.raises(ServerDied, match=BIASES[flag]):
+        own_server(said)
+
+    lacking = change_weights(
+        TINY_MODELS / "llama-bias",
+        tmp_path / "lacking",
+        lambda tensors: [tensors.pop(name) for name in list(tensors) if name.endswith(BIASES[flag])],
+    )
+    with pytest.raises(ServerDied, match=BIASES[flag]):
+        own_server(lacking)
+    server = own_server(TINY_MODELS / "llama-bias", env=DEV)
+    expected = greedy(server)
+    body = {"method": "reload_weights", "kwargs": {"weights_path": str(lacking)}}
+    status, answer = refusal(server, "/collective_rpc", body)
+    assert status == 400 and BIASES[flag] in answer["error"]["message"]
+    assert_same_answer(expected, greedy(server), "after a failed reload")
+
+
+def test_biases_that_come_with_new_weights(own_server, tmp_path):
+    """A model without biases takes none in a reload either."""
+    flags = dict.fromkeys(BIASES, False)
+    plain = edited("llama-bias", tmp_path / "plain", lambda config: config.update(flags))
+    tensors = read_tensors(plain / "model.safetensors")
+    write_tensors(plain / "model.safetensors", {n: t for n, t in tensors.items() if not n.endswith(".bias")})
+    server = own_server(plain, env=DEV)
+    expected = greedy(server)
+    assert expected["choices"] != greedy(own_server(TINY_MODELS / "llama-bias"))["choices"]
+    body = {"method": "reload_weights", "kwargs": {"weights_path": str(TINY_MODELS / "llama-bias")}}
+    status, answer = refusal(server, "/collective_rpc", body)
+    assert status == 400 and ".bias" in answer["error"]["message"]
     assert_same_answer(expected, greedy(server), "after a failed reload")
 
 

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from api.control import DEV, GENERATE, LONG, Background, frozen_stream, post, until
+from api.control import DEV, GENERATE, LONG, Background, aborted_streams, frozen_stream, post, until
 from harness.client import complete, complete_many, refused, request, stream
 from harness.server import TINY_MODELS, ServerDied
 
@@ -244,6 +244,19 @@ def test_aborted_before_a_token_there_is_none(serve, patience):
     (choice,) = aborted.wait(10 * patience)["choices"]
     post(server, "/resume")
     assert choice["finish_reason"] == "abort" and choice["routed_experts"] is None
+
+
+def test_rows_that_an_aborted_request_left(serve, patience):
+    """What asks for the same tokens after it finds its blocks, and has the rows of a cold run."""
+    server = serve(TINY_MODELS / "qwen3-moe", *FLAGS, "--enable-sleep-mode", "--enable-prompt-tokens-details", env=DEV)
+    (gone,), _ = aborted_streams(server, patience, lambda: post(server, "/abort_requests", {}))
+    prompt = [5, 6, 7, *gone.token_ids()]
+    (warm,), answer = routed(server, prompt, max_tokens=5)
+    assert len(prompt) < 32 or answer["usage"]["prompt_tokens_details"]["cached_tokens"] > 0
+    (cold,), _ = routed(server, prompt, max_tokens=5, cache_salt="cold")
+    assert same(warm, cold)
+    last = gone.seen[-1]["choices"][0]
+    assert same(decoded(last), cold[: len(prompt) - 1])
 
 
 def test_null_without_the_flag(serve):

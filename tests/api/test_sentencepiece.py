@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from harness.client import complete, request, stream
-from harness.server import ROOT
+from harness.server import ROOT, TINY_MODELS
 from tokenizer_reference import shown_alone, streamed
 
 FAMILIES = ROOT / "tests" / "data" / "tokenizers"
@@ -59,16 +59,41 @@ def test_prompts_are_tokenized_as_the_class_says(server, llama2, text):
     assert back["prompt"] == llama2[1].decode(expected.ids, skip_special_tokens=False)
 
 
+BOS = {"llama2": "<s>", "llama3": "<|begin_of_text|>", "gemma": "<bos>", "mistral_v3": "<s>"}
+
+
+@pytest.fixture(scope="module", params=BOS)
+def with_bos(request, serve, tiny, llama2, tmp_path_factory):
+    """A server whose template writes BOS and whose tokenizer would too, the tokenizer, and BOS."""
+    family = request.param
+    if family == "llama2":
+        return serve(tiny, "--tokenizer", llama2[0]), llama2[1], BOS[family]
+    if family == "llama3":
+        folder = TINY_MODELS / "llama-rope-llama3"
+        return (
+            serve(folder, "--chat-template", TEMPLATE),
+            Tokenizer.from_file(str(folder / "tokenizer.json")),
+            BOS[family],
+        )
+    directory, spec = tmp_path_factory.mktemp(family), json.dumps(shrunk(family))
+    (directory / "tokenizer.json").write_text(spec)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": BOS[family], "chat_template": TEMPLATE}
+    (directory / "tokenizer_config.json").write_text(json.dumps(config))
+    return serve(tiny, "--tokenizer", directory), Tokenizer.from_str(spec), BOS[family]
+
+
 @pytest.mark.short
 @pytest.mark.parametrize("add", [None, False, True])
-def test_one_bos_is_the_templates_or_the_tokenizers(server, llama2, add):
+def test_one_bos_is_the_templates_or_the_tokenizers(with_bos, add):
     """A chat adds no special tokens unless asked to, a completion does unless asked not to."""
-    rendered, flag = "<s>[INST] the dog [/INST]", {} if add is None else {"add_special_tokens": add}
+    server, reference, bos = with_bos
+    rendered, flag = f"{bos}[INST] the dog [/INST]", {} if add is None else {"add_special_tokens": add}
     messages = [{"role": "user", "content": "the dog"}]
     _, _, chat = request(server, "POST", "/tokenize", {"messages": messages, **flag})
-    assert chat["tokens"] == llama2[1].encode(rendered, add_special_tokens=bool(add)).ids
+    assert chat["tokens"] == reference.encode(rendered, add_special_tokens=bool(add)).ids
+    assert chat["tokens"].count(reference.token_to_id(bos)) == (2 if add else 1)
     choice = complete(server, prompt=rendered, max_tokens=1, return_token_ids=True, **flag)["choices"][0]
-    assert choice["prompt_token_ids"] == llama2[1].encode(rendered, add_special_tokens=add is not False).ids
+    assert choice["prompt_token_ids"] == reference.encode(rendered, add_special_tokens=add is not False).ids
     fields = {"messages": messages, "max_tokens": 1, "return_token_ids": True, **flag}
     assert complete(server, path="/v1/chat/completions", **fields)["prompt_token_ids"] == chat["tokens"]
 
