@@ -22,6 +22,10 @@ VOCAB_SIZES = {"gpt2": 700, "llama3": 900, "qwen2": 800, "smollm": 640, "flags":
 GOLDEN_RANDOM_STRINGS = 90
 EDGE_CASES = ["", " ", "  ", "a  1", "\n", "\r\n\r\n", "don't", "DON'T", "unspooling rewarded xyzzy", "12345"]
 
+# Texts of reports: unknown to the model, to be normalised, alike in their scores, or with the character that stands for a space.
+REPORTED = [" this is \U0001f999.cpp", "\u00bd", "\uff21\uff22\uff43", "AAA", "a\u00a0\u00a0b", "a\u2581b \u2581"]
+MANY_ADDED = 4  # of which the texts around them are tried
+
 PART_CASES = [
     "",
     " the  Se\u0301es ",
@@ -31,10 +35,17 @@ PART_CASES = [
 ]
 
 
+def around(token):
+    """Text where an added token decides what is beside it: a prefix, white space, the rest of a word, another one."""
+    return [f"{token}user", f"x{token}  two spaces", f"un{token}spool", f"{token}{token} {token}", f"  {token}  x "]
+
+
 def golden(tokenizer, name):
     added = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
     source = RandomText(f"golden {name}", added)
-    texts = EDGE_CASES + PARAGRAPHS + [source.next() for _ in range(GOLDEN_RANDOM_STRINGS)]
+    texts = EDGE_CASES + PARAGRAPHS + [source.next() for _ in range(GOLDEN_RANDOM_STRINGS)] + REPORTED
+    for token in added[:MANY_ADDED]:
+        texts += around(token)
     cases = []
     for text in texts:
         ids = tokenizer.encode(text).ids
@@ -53,11 +64,18 @@ def main():
     root = Path(__file__).resolve().parent.parent
     parser.add_argument("--out", type=Path, default=root / "tests/data/tokenizers")
     parser.add_argument("--only", nargs="*", help="names of families; without it all")
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="record anew what the tokenizers that are there give (sentencepiece's training differs each time)",
+    )
     args = parser.parse_args()
     for name in args.only or [*FAMILIES, *sentencepiece_families.FAMILIES]:
         directory = args.out / name
         directory.mkdir(parents=True, exist_ok=True)
-        if name in FAMILIES:
+        if args.keep:
+            tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+        elif name in FAMILIES:
             tokenizer = train(name, VOCAB_SIZES[name])
             save(name, tokenizer, directory)
         else:
@@ -66,7 +84,7 @@ def main():
         lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in golden(tokenizer, name))
         (directory / "golden.json").write_text(f"[\n{lines}\n]\n")
         print(f"wrote {directory.relative_to(args.out.parent)} ({tokenizer.get_vocab_size()} tokens)")
-    if not args.only:
+    if not (args.only or args.keep):
         source = RandomText("golden parts", ["<s>", "<l>", "<n>", "<r>"])
         tokenizer_parts.write_golden(args.out / "parts.json", PART_CASES + [source.next()[:24] for _ in range(6)])
         tokenizer_classes.write_golden(args.out)
