@@ -86,6 +86,11 @@ def legacy_config(variant, config):
         config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
         rope = dict(rope["full_attention"])
     config["rope_theta"] = rope.pop("rope_theta")
+    # Phi-3 has these two at the top.
+    if rope.pop("partial_rotary_factor", 1.0) != 1.0:
+        config["partial_rotary_factor"] = variant.rope["partial_rotary_factor"]
+    if "original_max_position_embeddings" in config:
+        rope.pop("original_max_position_embeddings", None)
     config["rope_scaling"] = None if rope["rope_type"] == "default" else rope
     config["torch_dtype"] = config.pop("dtype")
     config.pop("layer_types", None)
@@ -154,10 +159,22 @@ def fix_rotation(model, max_model_len):
     return model
 
 
+def rotations(rope):
+    """The rotations of a model's parameters: one, or one a layer type."""
+    return [rope] if "rope_type" in rope else list(rope.values())
+
+
+def unscaled(rope):
+    if "rope_type" not in rope:
+        return {layer_type: unscaled(own) for layer_type, own in rope.items()}
+    kept = {key: value for key, value in rope.items() if key in ("rope_theta", "partial_rotary_factor")}
+    return {"rope_type": "default", **kept}
+
+
 def rope_effect(model, prompt):
     """By how much some log-prob of `prompt` moves if RoPE scaling is left out, in nats."""
     config = type(model.config)(**model.config.to_dict())
-    config.rope_parameters = {"rope_type": "default", "rope_theta": model.config.rope_parameters["rope_theta"]}
+    config.rope_parameters = unscaled(model.config.rope_parameters)
     plain = AutoModelForCausalLM.from_config(config, **EAGER).float().eval()
     plain.load_state_dict(model.state_dict())
     return float((log_probs(plain, prompt) - log_probs(model, prompt)).abs().max())
@@ -244,9 +261,10 @@ def load(directory, dtype=torch.float32):
     return AutoModelForCausalLM.from_pretrained(directory, dtype=dtype, **EAGER).eval()
 
 
-def bf16_gap(directory, golden):
+def bf16_gap(variant, directory, golden):
     """How far transformers itself is from the golden values in bfloat16: what is served in it is held to that."""
-    rounding = golden_values(load(directory, torch.bfloat16), golden["prompts"], [])["prompt_logprobs"]
+    model = served(variant, load(directory, torch.bfloat16), variant.max_model_len)
+    rounding = golden_values(model, golden["prompts"], [])["prompt_logprobs"]
     pairs = zip(sum(rounding, []), sum(golden["prompt_logprobs"], []), strict=True)
     return round(statistics.median(abs(a - b) for a, b in pairs if b is not None), 6)
 
@@ -270,7 +288,7 @@ def make(variant, directory):
         loaded = served(variant, load(directory), max_model_len)
         if entries != clear_greedies(variant, loaded, continued, eos):
             raise RuntimeError(f"{variant.name}: the saved model differs from the one in memory")
-        scaled = not parts and variant.rope.get("rope_type", "default") != "default"
+        scaled = not parts and any(rope["rope_type"] != "default" for rope in rotations(variant.rope))
         if scaled and rope_effect(loaded, prompts[-1]) < MIN_ROPE_EFFECT:
             raise RuntimeError(f"{variant.name}: RoPE scaling has no effect on the longest prompt")
         if variant.sizes.get("sliding_window") and window_effect(directory, loaded, prompts[-1]) < MIN_WINDOW_EFFECT:
@@ -281,8 +299,8 @@ def make(variant, directory):
     if variant.border_len:
         check_length_rule(variant, directory, parts[0])
         write_golden(directory / "golden_border.json", parts[1])
-    if variant.dtype == "bfloat16" and variant in FAMILY_VARIANTS:
-        parts[0]["bf16_gap"] = [bf16_gap(directory, parts[0])]
+    if variant.dtype == "bfloat16":
+        parts[0]["bf16_gap"] = [bf16_gap(variant, directory, parts[0])]
     write_golden(directory / "golden.json", parts[0])
     return seed
 

@@ -10,11 +10,13 @@ from transformers import (
     Olmo2Config,
     Phi3Config,
     Qwen2Config,
+    Qwen2MoeConfig,
     Qwen3Config,
+    Qwen3MoeConfig,
     SmolLM3Config,
 )
 
-from tiny_model_variants import Variant, tiny_sizes
+from tiny_model_variants import DYNAMIC_ROPE, PROMPTS, YARN_ROPE, Variant, longrope, moe, tiny_sizes
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 # Gemma's: the caps are low enough to bend what is below them.
@@ -30,6 +32,7 @@ GEMMA3_ROPE = {
     FULL: {"rope_type": "default", "rope_theta": 1000000.0},
     SLIDING: {"rope_type": "default", "rope_theta": 10000.0},
 }
+LENGTHS_OF_LONGROPE = {"max_model_len": 512, "border_len": 64, "prompt_lengths": PROMPTS}
 
 FAMILY_VARIANTS = [
     Variant("mistral-window", MistralConfig, "smollm", tiny_sizes(40, 56, 2, 4, 2, 320, True, sliding_window=17)),
@@ -52,6 +55,28 @@ FAMILY_VARIANTS = [
             layer_types=[FULL, SLIDING, FULL, SLIDING],
         ),
     ),
+    Variant(
+        "qwen2-rope-yarn", Qwen2Config, "qwen2", tiny_sizes(32, 40, 2, 2, 1, 320, True), rope=YARN_ROPE,
+        rope_theta=1000000.0, legacy_config=True, prompt_lengths=PROMPTS,
+    ),
+    Variant(
+        "qwen3-rope-dynamic", Qwen3Config, "qwen2",
+        tiny_sizes(32, 40, 2, 2, 1, 320, True, head_dim=24, max_position_embeddings=64), rope=DYNAMIC_ROPE,
+        rope_theta=1000000.0, max_model_len=512, border_len=64, prompt_lengths=PROMPTS, min_greedy_gap=0.01,
+    ),
+    # Layers 0 and 2 slide; all of Qwen3-MoE's.
+    Variant(
+        "qwen2-moe-window", Qwen2MoeConfig, "qwen2",
+        tiny_sizes(32, 40, 4, 2, 1, 320, True, use_sliding_window=True, sliding_window=15, max_window_layers=3)
+        | moe(5, 2, 12, shared_expert_intermediate_size=14),
+        prompt_lengths=PROMPTS, min_greedy_gap=0.01, legacy_config=True,
+    ),
+    Variant(
+        "qwen3-moe-window", Qwen3MoeConfig, "qwen2",
+        tiny_sizes(32, 40, 2, 2, 1, 320, True, head_dim=16, use_sliding_window=True, sliding_window=21)
+        | moe(7, 3, 12, norm_topk_prob=True),
+        prompt_lengths=PROMPTS, min_greedy_gap=0.01,
+    ),
     Variant("gemma2", Gemma2Config, "smollm", tiny_sizes(40, 52, 2, 2, 1, 320, True, **GEMMA2)),
     Variant(
         "gemma2-no-caps", Gemma2Config, "smollm",
@@ -70,9 +95,27 @@ FAMILY_VARIANTS = [
         tiny_sizes(32, 40, 4, 2, 2, 320, True, layer_types=[SLIDING, SLIDING, FULL, SLIDING], **GEMMA3),
         rope=GEMMA3_ROPE, legacy_config=True, legacy_fields={"sliding_window_pattern": 3},
     ),
+    # As all but the smallest Gemma 3: the layers that see everything are stretched, those that slide are not.
+    Variant(
+        "gemma3-rope-linear", Gemma3TextConfig, "smollm",
+        tiny_sizes(36, 44, 3, 2, 1, 320, True, layer_types=[SLIDING, SLIDING, FULL], **GEMMA3),
+        rope={**GEMMA3_ROPE, FULL: {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0}},
+        legacy_config=True, legacy_fields={"sliding_window_pattern": 3}, prompt_lengths=PROMPTS,
+    ),
     Variant("olmo2", Olmo2Config, "gpt2", tiny_sizes(48, 56, 2, 4, 2, 320, False), rope_theta=500000.0),
     Variant("phi3", Phi3Config, "smollm", tiny_sizes(48, 48, 2, 4, 2, 320, False), legacy_config=True),
     Variant("phi3-window", Phi3Config, "smollm", tiny_sizes(40, 45, 2, 2, 2, 320, True, sliding_window=24)),
+    # Phi-3.5's and Phi-4-mini's rotation: short and long factors, the border below the longest golden prompt.
+    Variant(
+        "phi3-longrope", Phi3Config, "smollm",
+        tiny_sizes(40, 44, 2, 2, 1, 320, False, max_position_embeddings=512, original_max_position_embeddings=64),
+        rope=longrope(10, 64), **LENGTHS_OF_LONGROPE,
+    ),
+    Variant(
+        "phi3-longrope-partial", Phi3Config, "smollm",
+        tiny_sizes(48, 40, 2, 2, 2, 320, True, max_position_embeddings=512, original_max_position_embeddings=64),
+        rope={**longrope(9, 64), "partial_rotary_factor": 0.75}, legacy_config=True, **LENGTHS_OF_LONGROPE,
+    ),
     Variant(
         "smollm3", SmolLM3Config, "llama3", tiny_sizes(40, 56, 4, 4, 1, 320, True, no_rope_layers=[1, 1, 0, 1]),
         rope_theta=50000.0,

@@ -74,10 +74,10 @@ def tiny_sizes(hidden, intermediate, layers, heads, kv_heads, vocab, tied, **oth
     }
 
 
-MOE_PROMPTS = (1, 2, 17, 64, 200)
+PROMPTS = (1, 2, 17, 64, 200)
 
 
-def _moe(experts, top_k, inner, **others):
+def moe(experts, top_k, inner, **others):
     return {"num_experts": experts, "num_experts_per_tok": top_k, "moe_intermediate_size": inner, **others}
 
 
@@ -121,27 +121,27 @@ VARIANTS = [
     Variant(
         "qwen2-moe", Qwen2MoeConfig, "qwen2",
         tiny_sizes(32, 51, 6, 4, 2, 331, tied=False)
-        | _moe(6, 3, 21, shared_expert_intermediate_size=37, decoder_sparse_step=2, mlp_only_layers=[3], qkv_bias=True),
-        rope_theta=1000000.0, prompt_lengths=MOE_PROMPTS, legacy_config=True,
+        | moe(6, 3, 21, shared_expert_intermediate_size=37, decoder_sparse_step=2, mlp_only_layers=[3], qkv_bias=True),
+        rope_theta=1000000.0, prompt_lengths=PROMPTS, legacy_config=True,
     ),
     Variant(
         "qwen2-moe-norm", Qwen2MoeConfig, "qwen2",
         tiny_sizes(40, 64, 2, 4, 4, 320, tied=True)
-        | _moe(4, 2, 16, shared_expert_intermediate_size=24, norm_topk_prob=True),
-        rope_theta=1000000.0, prompt_lengths=MOE_PROMPTS,
+        | moe(4, 2, 16, shared_expert_intermediate_size=24, norm_topk_prob=True),
+        rope_theta=1000000.0, prompt_lengths=PROMPTS,
     ),
     # More experts than most batches have rows.
     Variant(
         "qwen3-moe", Qwen3MoeConfig, "qwen2",
-        tiny_sizes(32, 48, 3, 4, 2, 352, tied=True, head_dim=16) | _moe(40, 4, 19, norm_topk_prob=True),
-        rope_theta=1000000.0, prompt_lengths=MOE_PROMPTS, min_greedy_gap=0.01,
+        tiny_sizes(32, 48, 3, 4, 2, 352, tied=True, head_dim=16) | moe(40, 4, 19, norm_topk_prob=True),
+        rope_theta=1000000.0, prompt_lengths=PROMPTS, min_greedy_gap=0.01,
     ),
     # Ids that fill more than a byte, weights not normalised, dense first and last layers, experts fused in the file.
     Variant(
         "qwen3-moe-fused", Qwen3MoeConfig, "qwen2",
         tiny_sizes(24, 40, 3, 2, 1, 320, tied=False, head_dim=12)
-        | _moe(300, 2, 4, norm_topk_prob=False, mlp_only_layers=[0, 2]),
-        rope_theta=1000000.0, prompt_lengths=MOE_PROMPTS, min_greedy_gap=0.01, fused_experts=True,
+        | moe(300, 2, 4, norm_topk_prob=False, mlp_only_layers=[0, 2]),
+        rope_theta=1000000.0, prompt_lengths=PROMPTS, min_greedy_gap=0.01, fused_experts=True,
     ),
     Variant(
         "llama-rope-linear", LlamaConfig, "smollm", tiny_sizes(32, 40, 2, 4, 2, 320, tied=True), rope=LINEAR_ROPE,

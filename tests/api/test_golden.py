@@ -1,28 +1,44 @@
-"""Every tiny model against float32 transformers (tests/data/models/*/golden.json, made by tools/make_tiny_models.py)."""
+"""Every tiny model against float32 transformers (tests/data/models/*/golden*.json, made by tools/make_tiny_models.py).
+
+golden_border.json is of a server that is started for the length up to which a rotation has other frequencies."""
 
 import json
 
 import pytest
 
+from api.control import greedy
+from harness.bits import assert_same_answer
 from harness.client import complete
 from harness.server import TINY_MODELS
 
 TOLERANCE = 2e-4  # nats; float32 on both sides, in different orders
-MODELS = sorted(path.parent.name for path in TINY_MODELS.glob("*/golden.json"))
+LENGTHS = (1, 2, 17, 64, 200)
+MODELS = sorted({path.parent.name for path in TINY_MODELS.glob("*/golden.json")})
+FILES = sorted(path.relative_to(TINY_MODELS) for path in TINY_MODELS.glob("*/golden*.json"))
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=FILES, ids=lambda file: str(file.with_suffix("")).removesuffix("/golden"))
 def served(request, serve):
-    folder = TINY_MODELS / request.param
-    golden = json.loads((folder / "golden.json").read_text())
+    folder = TINY_MODELS / request.param.parent
+    golden = json.loads((TINY_MODELS / request.param).read_text())
     length = [flag for value in golden.get("max_model_len", []) for flag in ("--max-model-len", value)]
-    return serve(folder, "--dtype", "float32", *length), golden
+    return serve(folder, "--dtype", "float32", "--enable-prompt-tokens-details", *length), golden
 
 
 def assert_near(expected, values):
     assert len(expected) == len(values)
     worst = max((abs(e - v) for e, v in zip(expected, values, strict=True)), default=0.0)
     assert worst <= TOLERANCE, f"off by {worst:.2e}"
+
+
+def prompts(golden):
+    """Each prompt, and the beginnings of the longest one; without the token for which the server has no room."""
+    longest = max(range(len(golden["prompts"])), key=lambda i: len(golden["prompts"][i]))
+    most = min(golden.get("max_model_len", [1 << 20])) - 1
+    lengths = [(i, len(ids)) for i, ids in enumerate(golden["prompts"])] + [(longest, length) for length in LENGTHS]
+    for i, length in lengths:
+        ids = golden["prompts"][i][: min(length, most)]
+        yield ids, golden["prompt_logprobs"][i][: len(ids)]
 
 
 def test_there_are_models_of_every_family():
@@ -34,7 +50,7 @@ def test_there_are_models_of_every_family():
 @pytest.mark.short
 def test_prompt_logprobs(served):
     server, golden = served
-    for ids, expected in zip(golden["prompts"], golden["prompt_logprobs"], strict=True):
+    for ids, expected in prompts(golden):
         (choice,) = complete(server, prompt=ids, max_tokens=1, prompt_logprobs=0)["choices"]
         entries = choice["prompt_logprobs"]
         assert entries[0] is None
@@ -45,6 +61,8 @@ def test_prompt_logprobs(served):
 def test_likeliest_next_tokens(served):
     server, golden = served
     for ids, expected in zip(golden["prompts"], golden["top"], strict=True):
+        if len(ids) in golden.get("max_model_len", []):
+            continue  # no room for a token
         fields = {"logprobs": len(expected), "return_tokens_as_token_ids": True}
         (choice,) = complete(server, prompt=ids, max_tokens=1, temperature=0, **fields)["choices"]
         (top,) = choice["logprobs"]["top_logprobs"]
@@ -53,12 +71,21 @@ def test_likeliest_next_tokens(served):
 
 
 @pytest.mark.short
-def test_greedy_tokens(served):
+def test_greedy_tokens_cold_and_warm(served):
+    """transformers' tokens and values; the second time from the prefix cache, bit for bit."""
     server, golden = served
     for case in golden["greedy"]:
-        prompt = golden["prompts"][case["prompt"]] if isinstance(case["prompt"], int) else case["prompt"]
-        fields = {"max_tokens": len(case["token_ids"]), "temperature": 0, "logprobs": 0, "return_token_ids": True}
-        (choice,) = complete(server, prompt=prompt, **fields)["choices"]
+        prompt, count = case["prompt"], len(case["token_ids"])
+        cold = greedy(server, prompt, count, cache_salt="cold and warm")
+        (choice,) = cold["choices"]
         assert choice["token_ids"] == case["token_ids"]
         assert choice["finish_reason"] == "length"
         assert_near(case["logprobs"], choice["logprobs"]["token_logprobs"])
+        assert not cached_tokens(cold)
+        warm = greedy(server, prompt, count, cache_salt="cold and warm")
+        assert_same_answer(cold, warm, "from the prefix cache")
+        assert cached_tokens(warm) == (len(prompt) - 1) // 16 * 16
+
+
+def cached_tokens(answer):
+    return (answer["usage"]["prompt_tokens_details"] or {}).get("cached_tokens")

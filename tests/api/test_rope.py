@@ -1,5 +1,5 @@
-"""Rotary types through the served API: config.json in all its spellings, the lengths that a type allows, and prompts that
-are cold, warm, and continued over the border where the type begins to matter."""
+"""Rotary types through the served API: config.json in all its spellings, the lengths that a type allows, and what is
+refused. Their values are in test_golden.py and test_configs.py."""
 
 import json
 import shutil
@@ -12,11 +12,6 @@ from harness.client import complete, request
 from harness.server import TINY_MODELS, ServerDied
 
 TOLERANCE = 2e-4
-SCALED = sorted(
-    path.parent.name
-    for path in TINY_MODELS.glob("*/golden.json")
-    if "rope" in path.parent.name or "phi3" in path.parent.name
-)
 
 
 def edited(model, folder, edit):
@@ -36,29 +31,6 @@ def prompt_logprobs(server, ids):
 def served_for(golden):
     """The flag by which a server has the rotation of a golden file."""
     return [flag for length in golden.get("max_model_len", []) for flag in ("--max-model-len", length)]
-
-
-@pytest.mark.parametrize("file", ["golden.json", "golden_border.json"])
-@pytest.mark.parametrize("model", SCALED)
-def test_cold_and_warm(own_server, model, file):
-    """transformers' values on both sides of a border; the second time from the prefix cache, bit for bit."""
-    path = TINY_MODELS / model / file
-    if not path.exists():
-        pytest.skip("one set of frequencies at every length")
-    golden = json.loads(path.read_text())
-    server = own_server(
-        TINY_MODELS / model, "--dtype", "float32", "--enable-prompt-tokens-details", *served_for(golden)
-    )
-    most = min(golden.get("max_model_len", [1 << 20])) - 1  # a prompt leaves room for a token
-    for ids, expected in zip(golden["prompts"], golden["prompt_logprobs"], strict=True):
-        for want, got in zip(expected[1:most], prompt_logprobs(server, ids[:most]), strict=True):
-            assert abs(want - got) <= TOLERANCE
-    for run in golden["greedy"]:
-        cold = greedy(server, run["prompt"], len(run["token_ids"]))
-        warm = greedy(server, run["prompt"], len(run["token_ids"]))
-        assert cold["choices"][0]["token_ids"] == run["token_ids"]
-        assert_same_answer(cold, warm, "from the prefix cache")
-        assert warm["usage"]["prompt_tokens_details"]["cached_tokens"] >= (len(run["prompt"]) - 1) // 16 * 16
 
 
 SPELLINGS = {

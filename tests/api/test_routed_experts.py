@@ -16,7 +16,7 @@ FLAGS = (
     *("--dtype", "float32", "--enable-return-routed-experts", "--enable-scale-out"),
     *("--chat-template", "{{ messages[0].content }}"),
 )
-MODELS = ["qwen2-moe", "qwen2-moe-norm", "qwen3-moe", "qwen3-moe-fused"]
+MODELS = ["qwen2-moe", "qwen2-moe-norm", "qwen2-moe-window", "qwen3-moe", "qwen3-moe-fused", "qwen3-moe-window"]
 
 
 def decoded(choice):
