@@ -128,7 +128,7 @@ void CpuBackend::experts(const ExpertArgs& args, ExpertScratch& memory, float* y
 
   auto matrix = [](const Matrix* m) -> const PackedMatrix& { return static_cast<const PackedMatrix&>(*m); };
   // f(expert, tile, ahead) for every tile of an expert's rows; `ahead` of the matrix that `first` picks.
-  auto for_expert_tiles = [&](const Matrix* ExpertWeights::*first, auto&& f) {
+  auto for_expert_tiles = [&](const Matrix* ExpertWeights::* first, auto&& f) {
     const int64_t panels = matrix(args.experts.front().*first).panels();
     scratch.list_tasks(panels, kernels_.max_rows, pool_.size());
     const auto count = static_cast<int64_t>(scratch.tasks.size());
