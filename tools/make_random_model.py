@@ -3,6 +3,12 @@
     .venv/bin/python tools/make_random_model.py models/Qwen3-0.6B-random
     ./dev bench --model models/Qwen3-0.6B-random
 
+With --experts the layers' MLPs are experts, those of a token as wide together as --intermediate-size, so that the same size without
+experts is the dense model of the same active work:
+
+    .venv/bin/python tools/make_random_model.py models/moe --layers 6 --intermediate-size 2048 --experts 16 --experts-per-token 4
+    .venv/bin/python tools/make_random_model.py models/dense --layers 6 --intermediate-size 2048
+
 What it says is noise; what it costs is what Qwen3-0.6B costs, 1.2 GB of weights. The tokenizer is the tests' small one: requests
 are token ids, and ids that it does not know have no text. Needs numpy alone.
 """
@@ -46,6 +52,24 @@ CONFIG = {
 }
 
 
+def mlp(hidden, inner):
+    return {"gate_proj": (inner, hidden), "up_proj": (inner, hidden), "down_proj": (hidden, inner)}
+
+
+def experts_config(config, experts, per_token):
+    """The same active work in a mixture of experts."""
+    return config | {
+        "architectures": ["Qwen3MoeForCausalLM"],
+        "model_type": "qwen3_moe",
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+        "moe_intermediate_size": config["intermediate_size"] // per_token,
+        "norm_topk_prob": True,
+        "num_experts": experts,
+        "num_experts_per_tok": per_token,
+    }
+
+
 def tensors(config):
     """{name: shape}, in the order of the file."""
     hidden, inner, dim = config["hidden_size"], config["intermediate_size"], config["head_dim"]
@@ -61,10 +85,14 @@ def tensors(config):
             "self_attn.k_norm": (dim,),
             "self_attn.o_proj": (hidden, q),
             "post_attention_layernorm": (hidden,),
-            "mlp.gate_proj": (inner, hidden),
-            "mlp.up_proj": (inner, hidden),
-            "mlp.down_proj": (hidden, inner),
         }
+        if "num_experts" in config:
+            part["mlp.gate"] = (config["num_experts"], hidden)
+            for expert in range(config["num_experts"]):
+                expert_mlp = mlp(hidden, config["moe_intermediate_size"])
+                part |= {f"mlp.experts.{expert}.{name}": shape for name, shape in expert_mlp.items()}
+        else:
+            part |= {f"mlp.{name}": shape for name, shape in mlp(hidden, inner).items()}
         shapes |= {f"model.layers.{layer}.{name}.weight": shape for name, shape in part.items()}
     return shapes | {"model.norm.weight": (hidden,)}
 
@@ -103,9 +131,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--layers", type=int, default=CONFIG["num_hidden_layers"])
+    parser.add_argument("--intermediate-size", type=int, default=CONFIG["intermediate_size"])
+    parser.add_argument("--experts", type=int, default=0)
+    parser.add_argument("--experts-per-token", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    config = {**CONFIG, "num_hidden_layers": args.layers}
+    config = {**CONFIG, "num_hidden_layers": args.layers, "intermediate_size": args.intermediate_size}
+    if args.experts:
+        config = experts_config(config, args.experts, args.experts_per_token)
     args.directory.mkdir(parents=True, exist_ok=True)
     (args.directory / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     for name in ("tokenizer.json", "tokenizer_config.json"):

@@ -23,7 +23,10 @@ class Bound {
   // Given, and not none.
   bool is_set(size_t i) const { return has(i) && !values_[i]->is_none(); }
   const Value& operator[](size_t i) const { return *values_[i]; }
-  Value get(size_t i, Value otherwise) const { return has(i) ? *values_[i] : std::move(otherwise); }
+  Value get(size_t i, Value otherwise) const {
+    if (has(i)) return *values_[i];
+    return otherwise;
+  }
   bool flag(size_t i) const;
   // An integer argument; throws as Python does where it is none.
   Integer integer(size_t i, Integer otherwise) const;

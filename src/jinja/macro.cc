@@ -29,6 +29,7 @@ std::optional<Value> Macro::attribute(Interpreter&, std::string_view name) {
   if (name == "name") return is_anonymous() ? Value::none() : Value::string(statement_.name);
   if (name == "arguments") {
     std::vector<Value> names;
+    names.reserve(signature.parameters.size());
     for (const ExpressionPtr& parameter : signature.parameters) names.push_back(Value::string(parameter->name));
     return Value::tuple(std::move(names));
   }

@@ -1,6 +1,7 @@
 // What can go wrong with a template: in its text, while it renders, or by its own word.
 #pragma once
 
+#include <exception>
 #include <string>
 #include <utility>
 #include <variant>
@@ -46,12 +47,15 @@ class [[nodiscard]] TemplateResult {
 
 // Carries an error up through parser and interpreter. An expression may fail at any depth and Python's own semantics
 // are those of exceptions, so the room throws inside; nothing escapes it (template.cc catches).
-struct Fault {
+struct Fault : std::exception {
+  explicit Fault(TemplateError what) : error(std::move(what)) {}
+  const char* what() const noexcept override { return error.message.c_str(); }
+
   TemplateError error;
 };
 
 [[noreturn]] inline void fail(TemplateError::Kind kind, std::string message, int line = 0) {
-  throw Fault{{kind, std::move(message), line}};
+  throw Fault({kind, std::move(message), line});
 }
 [[noreturn]] inline void fail(std::string message) {
   fail(TemplateError::Kind::kRuntime, std::move(message));

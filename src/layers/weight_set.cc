@@ -187,6 +187,7 @@ Status WeightSet::allocate() {
 
 std::vector<std::span<std::byte>> WeightSet::storage() {
   std::vector<std::span<std::byte>> all;
+  all.reserve(matrices_.size());
   for (const auto& matrix : matrices_) all.push_back(matrix->storage());
   return all;
 }

@@ -20,7 +20,7 @@ void write_rank(JsonWriter& w, int32_t rank) {
 }  // namespace
 
 GenerateReply::GenerateReply(ReplyOptions options, GenerateReplyOptions generate, TokenText text)
-    : ReplyAssembler(std::move(options)), generate_(std::move(generate)), text_(std::move(text)) {}
+    : ReplyAssembler(std::move(options)), generate_(generate), text_(std::move(text)) {}
 
 void GenerateReply::write_mode(JsonWriter& w) const {
   w.key("output_mode");

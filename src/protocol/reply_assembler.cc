@@ -57,7 +57,8 @@ std::string ReplyAssembler::add(int prompt_index, RequestOutput output, double n
       if (!std::exchange(started_, true)) times_.first_token_s = now_s;
       times_.last_token_s = now_s;
     }
-    events += take(prompt_index * options_.n + delta.index, std::move(delta));
+    const int choice = prompt_index * options_.n + delta.index;
+    events += take(choice, std::move(delta));
   }
   if (output.finished && !std::exchange(prompt.finished, true)) ++finished_prompts_;
   return events;

@@ -12,10 +12,6 @@ namespace {
 // Of a prompt's end, enough to begin with: most often a word that ends in text of its own is among them.
 constexpr size_t kFewTokens = 8;
 
-bool ends_incomplete(std::string_view text) {
-  return text.ends_with("\ufffd");
-}
-
 }  // namespace
 
 IncrementalDetokenizer::IncrementalDetokenizer(std::shared_ptr<const Tokenizer> tokenizer,
@@ -92,6 +88,18 @@ void IncrementalDetokenizer::prime_window(std::span<const int32_t> prompt_ids) {
   shown_ = window_text(num_shown_);
 }
 
+// Whether the window's text, `text`, ends in what may become another character. U+FFFD itself does not: a model that
+// writes nothing else would have all of it decoded anew for every token.
+bool IncrementalDetokenizer::ends_incomplete(std::string_view text, bool run_is_broken) const {
+  if (!text.ends_with("\ufffd")) return false;
+  if (run_is_broken) return true;
+  constexpr size_t kLongestCharacter = 4;
+  std::string bytes;
+  for (auto id = window_.rbegin(); id != window_.rend() && bytes.size() < kLongestCharacter; ++id)
+    bytes.insert(0, tokenizer_->id_to_bytes(*id));
+  return unicode::incomplete_suffix(bytes) > 0;
+}
+
 // Follows the run of byte tokens that `id` may be of; whether it is of one that can only be U+FFFD to its end.
 bool IncrementalDetokenizer::extends_broken_run(int32_t id) {
   if (!is_byte_token(id)) {
@@ -114,14 +122,14 @@ std::string IncrementalDetokenizer::push_window(int32_t id) {
   }
   if (shown_.empty() && !window_.empty()) {
     std::string text = window_text(window_.size());
-    if (!ends_incomplete(text)) {
+    if (!ends_incomplete(text, was_broken)) {
       shown_ = std::move(text);
       num_shown_ = window_.size();
     }
   }
   window_.push_back(id);
   const std::string text = window_text(window_.size());
-  if (text.size() <= shown_.size() || ends_incomplete(text)) return {};
+  if (text.size() <= shown_.size() || ends_incomplete(text, run_is_broken_)) return {};
   if (!text.starts_with(shown_)) {
     window_.clear();
     num_shown_ = 0;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tokenizer/tokenizer.h"
@@ -41,6 +42,7 @@ class IncrementalDetokenizer {
   std::string push_window(int32_t id);
   std::string window_text(size_t count) const;  // of its first tokens
   bool is_byte_token(int32_t id) const;
+  bool ends_incomplete(std::string_view text, bool run_is_broken) const;
   bool extends_broken_run(int32_t id);
 
   std::shared_ptr<const Tokenizer> tokenizer_;

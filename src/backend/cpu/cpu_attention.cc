@@ -129,8 +129,7 @@ void CpuBackend::rotate_and_store(const AttentionArgs& args, KvStorage& cache) {
   for (const auto& s : args.sequences) rows += s.tokens;
   std::vector<int32_t> owner(static_cast<size_t>(rows));
   for (size_t i = 0; i < args.sequences.size(); ++i)
-    for (int t = 0; t < args.sequences[i].tokens; ++t)
-      owner[static_cast<size_t>(args.sequences[i].first_row + t)] = static_cast<int32_t>(i);
+    std::fill_n(owner.begin() + args.sequences[i].first_row, args.sequences[i].tokens, static_cast<int32_t>(i));
 
   std::vector<uint8_t> bad(static_cast<size_t>(rows), 0);  // a row has one writer, a sequence may have several
   for_rows(rows, [&](int64_t row) {
@@ -183,7 +182,7 @@ AttentionItem CpuBackend::attention_item(const AttentionCall& call, int64_t inde
   const int64_t q_stride = (args.heads + 2 * shape.kv_heads) * dim, y_stride = args.heads * dim;
   Scratch& scratch = scratch_[static_cast<size_t>(thread)];
   for (int i = 0; i < item.num_runs; ++i) {
-    const Run& run = call.split.runs[static_cast<size_t>(item.first_run + i)];
+    const Run& run = call.split.runs[static_cast<size_t>(item.first_run) + static_cast<size_t>(i)];
     const AttentionSequence& s = args.sequences[static_cast<size_t>(run.sequence)];
     const void** pointers = scratch.pointers.data() + i * call.most_blocks;
     const int64_t end = std::min<int64_t>(s.first_position + run.first_token + run.tokens, end_key);

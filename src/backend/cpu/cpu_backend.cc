@@ -144,7 +144,9 @@ void CpuBackend::for_tiles(int64_t rows, int64_t panels, F&& f) {
   const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows, threads = pool_.size();
   Runs runs{.panels = panels, .length = kTilePanels};
   if (rows <= kernels_.max_rows) {
-    runs.length = std::min(kLongestRun, (panels + threads - 1) / threads);
+    // As many runs for every thread: of three for two threads, one would wait for the last.
+    const int64_t share = (panels + threads - 1) / threads, a_thread = (share + kLongestRun - 1) / kLongestRun;
+    runs.length = (share + a_thread - 1) / a_thread;
   } else if (row_tiles * (panels / kTilePanels) < kMinTilesAThread * threads) {
     runs.in_long = panels / (threads * kTilePanels) * (threads * kTilePanels);
     runs.short_length = kNarrowTilePanels;

@@ -127,29 +127,33 @@ void CpuBackend::experts(const ExpertArgs& args, ExpertScratch& memory, float* y
   });
 
   auto matrix = [](const Matrix* m) -> const PackedMatrix& { return static_cast<const PackedMatrix&>(*m); };
-  // f(expert, tile) for every tile of an expert's rows.
-  auto for_expert_tiles = [&](int64_t panels, auto&& f) {
+  // f(expert, tile, ahead) for every tile of an expert's rows; `ahead` of the matrix that `first` picks.
+  auto for_expert_tiles = [&](const Matrix* ExpertWeights::* first, auto&& f) {
+    const int64_t panels = matrix(args.experts.front().*first).panels();
     scratch.list_tasks(panels, kernels_.max_rows, pool_.size());
-    pool_.parallel_for(static_cast<int64_t>(scratch.tasks.size()), [&](int64_t i, int) {
+    const auto count = static_cast<int64_t>(scratch.tasks.size());
+    pool_.parallel_for(count, [&](int64_t i, int) {
+      const auto start = [&](const Task& task, int64_t panel) {
+        return matrix(args.experts[static_cast<size_t>(task.expert)].*first).panel(panel);
+      };
       const Task& task = scratch.tasks[static_cast<size_t>(i)];
+      // Threads that are all as fast take tasks by turns.
+      const int64_t after = i + pool_.size();
+      const Task& next = scratch.tasks[static_cast<size_t>(std::min(after, count - 1))];
+      const void* next_task = after < count ? start(next, next.panel) : nullptr;
       for (int64_t panel = task.panel; panel < task.end_panel; panel += kTilePanels) {
         const int64_t width = std::min(kTilePanels, task.end_panel - panel);
-        const int64_t next = panel + width < panels ? panel + width : -1;
-        f(args.experts[static_cast<size_t>(task.expert)], Tile{task.row, task.rows, panel, width, next});
+        const void* ahead = panel + width < task.end_panel ? start(task, panel + width) : next_task;
+        f(args.experts[static_cast<size_t>(task.expert)], Tile{task.row, task.rows, panel, width, -1}, ahead);
       }
     });
   };
-  const ExpertWeights& first = args.experts.front();
-  for_expert_tiles(matrix(first.gate).panels(), [&](const ExpertWeights& expert, const Tile& tile) {
-    const PackedMatrix& gate = matrix(expert.gate);
-    gated_tile(*scratch.input, {.gate = expert.gate, .up = expert.up}, tile, gate.panel_or_null(tile.next_panel),
-               *scratch.gated);
+  for_expert_tiles(&ExpertWeights::gate, [&](const ExpertWeights& expert, const Tile& tile, const void* ahead) {
+    gated_tile(*scratch.input, {.gate = expert.gate, .up = expert.up}, tile, ahead, *scratch.gated);
   });
-  const int64_t hidden = first.down->rows();
-  for_expert_tiles(matrix(first.down).panels(), [&](const ExpertWeights& expert, const Tile& tile) {
-    const PackedMatrix& down = matrix(expert.down);
-    linear_tile(*scratch.gated, down, tile, {nullptr, false, scratch.output.as<float>(), hidden},
-                down.panel_or_null(tile.next_panel));
+  const int64_t hidden = args.experts.front().down->rows();
+  for_expert_tiles(&ExpertWeights::down, [&](const ExpertWeights& expert, const Tile& tile, const void* ahead) {
+    linear_tile(*scratch.gated, matrix(expert.down), tile, {nullptr, false, scratch.output.as<float>(), hidden}, ahead);
   });
 
   for_rows(rows, [&](int64_t r) {

@@ -63,8 +63,8 @@ TEST(ThreadPool, ParallelForCoversEveryIndexOnce) {
   }
 }
 
-// Threads that come late to one region find the next, of the other kind perhaps. Several pools at once, so that a caller
-// loses its core anywhere between the steps that open a region.
+// Threads that come late to one region find the next, of the other kind perhaps. Several pools at once, so that a
+// caller loses its core anywhere between the steps that open a region.
 TEST(ThreadPool, LateThreadsMissNothingAndRepeatNothing) {
   std::atomic<int> wrong{0};
   auto check_rounds = [&wrong] {

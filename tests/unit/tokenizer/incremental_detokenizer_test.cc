@@ -87,7 +87,8 @@ std::shared_ptr<const Tokenizer> sentencepiece_tokenizer() {
   TokenizerParts parts;
   parts.model =
       R"({"type":"BPE","byte_fallback":true,"vocab":{"\u2581":0,"\u2581leading":1,"\u2581x":2,"y":3,"<0xE6>":4,)"
-      R"("<0x97>":5,"<0xA5>":6,"<0x41>":7,"<0xFF>":8},"merges":[]})";
+      R"("<0x97>":5,"<0xA5>":6,"<0x41>":7,"<0xFF>":8,"<s>":9,"<0xEF>":10,"<0xBF>":11,"<0xBD>":12,)"
+      R"("\ufffd":13},"merges":[]})";
   parts.decoder = R"({"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"\u2581"},"content":" "},)"
                   R"({"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]})";
   parts.added_tokens = R"([{"id":9,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,)"
@@ -130,6 +131,29 @@ TEST(SentencePieceDetokenizer, ALongBrokenRunTakesNoTime) {
   constexpr int kTokens = 200'000;
   for (int i = 0; i < kTokens; ++i) EXPECT_EQ(detokenizer.push(8), "");
   EXPECT_EQ(detokenizer.push(3).size(), 3u * kTokens + 1);
+}
+
+// U+FFFD that a model writes, in bytes or as a token, is whole.
+TEST(SentencePieceDetokenizer, TheReplacementCharacterItselfIsNotHeldBack) {
+  EXPECT_EQ(sentencepiece_stream({2}, {10, 11, 12, 13, 4}), (Texts{"", "", "\ufffd", "\ufffd", ""}));
+  IncrementalDetokenizer detokenizer(sentencepiece_tokenizer(), Ids{2}, true, true);
+  std::string text;
+  constexpr int kCharacters = 50'000;
+  for (int i = 0; i < kCharacters; ++i)
+    for (const int32_t id : {10, 11, 12, 13}) text += detokenizer.push(id);
+  EXPECT_EQ(text.size(), 2u * 3 * kCharacters);
+}
+
+// Pieces of characters, in a decoder of several steps: the last tokens are shown once they are whole.
+TEST(IncrementalDetokenizer, CharactersInPiecesBehindOtherSteps) {
+  const auto tokenizer = byte_tokenizer(
+      R"({"type":"Sequence","decoders":[{"type":"ByteLevel"},{"type":"Replace","pattern":{"String":"q"},"content":"Q"}]})");
+  ASSERT_FALSE(tokenizer->joins_bytes());
+  IncrementalDetokenizer detokenizer(tokenizer, {}, false, true);
+  Texts texts;
+  for (const int32_t id : {int32_t{'q'}, 256, 0xA5, 0xFF, 0xEF, 0xBF, 0xBD, 0xE6, int32_t{'a'}})
+    texts.push_back(detokenizer.push(id));
+  EXPECT_EQ(texts, (Texts{"Q", "", "x\u65e5", "\ufffd", "", "", "\ufffd", "", "\ufffda"}));
 }
 
 }  // namespace
