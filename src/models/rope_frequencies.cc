@@ -81,7 +81,8 @@ void scale_yarn(const RopeConfig& rope, const std::vector<float>& powers, std::v
 
 std::vector<float> rope_frequencies(const RopeConfig& rope, int64_t max_model_len) {
   const double theta = rope.type == RopeType::kDynamic ? dynamic_theta(rope, max_model_len) : rope.theta;
-  std::vector<float> frequencies = wavelength_powers(theta, rope.rotary_dim);
+  const std::vector<float> powers = wavelength_powers(theta, rope.rotary_dim);
+  std::vector<float> frequencies = powers;
   for (float& power : frequencies) power = 1.0f / power;
   switch (rope.type) {
     case RopeType::kDefault:
