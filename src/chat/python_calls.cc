@@ -351,9 +351,7 @@ bool PythonCallReader::braces(PythonJson& out) {
 
 // A key as json.dumps writes it. Signed numbers are no constants to Python's syntax, and refused by the reference.
 bool PythonCallReader::key_text(const PythonJson& key, std::string& out) const {
-  if (key.is_object() || key.is_array() || key.text.starts_with('-')) {
-    if (!key.is_string()) return false;
-  }
+  if (!key.is_string() && (key.is_object() || key.is_array() || key.text.starts_with('-'))) return false;
   out = key.is_string() ? key.text : dump_python_json(key);
   return true;
 }

@@ -250,7 +250,7 @@ void FieldReader::read_optional(std::string_view name, std::optional<T>& out, Co
   if (value->is_null()) {
     out.reset();
   } else if (auto parsed = coerce(*value, loc(name), errors_)) {
-    out = std::move(*parsed);
+    out = std::move(parsed);
   }
 }
 
