@@ -9,7 +9,7 @@
 namespace unspool {
 
 Error tokenizer_error(std::string_view part, std::string_view what) {
-  return invalid_argument(fmt::format("tokenizer.json: {}: {}", part, what));
+  return invalid_argument(fmt::format("{}: {}", part, what));
 }
 
 Error expected_error(std::string_view part, std::string_view expected, const JsonValue& value) {

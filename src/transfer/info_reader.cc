@@ -19,7 +19,7 @@ void InfoReader::fail(std::string_view key, std::string message) {
 }
 
 void InfoReader::expected(std::string_view key, std::string_view what, const JsonValue& got) {
-  fail(key, fmt::format("expected {}, got {}", what, quote_name(got.dump())));
+  fail(key, fmt::format("expected {}, got {}", what, fit_line(got.dump())));
 }
 
 void InfoReader::missing(std::string_view key) {

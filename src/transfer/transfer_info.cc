@@ -180,8 +180,7 @@ Result<UpdateInfo> parse_update_info(TransferBackend backend, const JsonValue& i
     // A server with more workers than entries fails as the reference's does.
     if (workers.empty()) return internal_error("update_info: expected an entry for each of 1 workers, got 0");
     if (!workers[0].is_object()) {
-      return invalid_argument("update_info[0]: expected an object, got " + quote_name(workers[0].dump()),
-                              "update_info");
+      return invalid_argument("update_info[0]: expected an object, got " + fit_line(workers[0].dump()), "update_info");
     }
     return parse_update_info(backend, workers[0]);
   }

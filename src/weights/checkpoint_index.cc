@@ -79,7 +79,7 @@ Result<WeightMap> parse_checkpoint_index(std::string_view text, const std::strin
     if (!file || !is_shard_name(*file)) {
       return invalid_argument(
           fmt::format("{}: weight_map: {}: expected the name of a file in the same directory, got {}", path,
-                      quote_name(tensor), quote_name(value.dump())));
+                      quote_name(tensor), fit_line(value.dump())));
     }
     if (!files.emplace(tensor, *file).second) {
       return invalid_argument(fmt::format("{}: weight_map: {} is given twice", path, quote_name(tensor)));

@@ -110,7 +110,7 @@ Result<HeaderEntry> parse_entry(std::string_view name, const JsonValue& value) {
   }
   const std::optional<std::string_view> dtype_name = value["dtype"].as_string();
   const std::optional<DType> dtype = dtype_name ? parse_safetensors_dtype(*dtype_name) : std::nullopt;
-  if (!dtype) return invalid_argument(fmt::format("dtype: unknown {}", quote_name(value["dtype"].dump())));
+  if (!dtype) return invalid_argument(fmt::format("dtype: unknown {}", fit_line(value["dtype"].dump())));
 
   HeaderEntry entry;
   entry.tensor.name = name;

@@ -1,4 +1,7 @@
 // Normalizers, pre-tokenizers, post-processors and decoders, through whole tokenizers.
+#include <filesystem>
+#include <fstream>
+
 #include "fixture.h"
 
 namespace unspool {
@@ -178,6 +181,17 @@ TEST(Tokenizer, RefusesUnknownPartsByName) {
   EXPECT_FALSE(Tokenizer::from_json("[]").ok());
   EXPECT_FALSE(Tokenizer::from_json("{").ok());
   EXPECT_FALSE(Tokenizer::load("/nonexistent/tokenizer.json").ok());
+}
+
+TEST(TokenizerErrors, NameTheFileOnce) {
+  TokenizerParts parts;
+  parts.decoder = R"({"type":"CTC"})";
+  const std::string path = testing::TempDir() + "named_once.json";
+  std::ofstream(path) << parts.json();
+  const auto loaded = Tokenizer::load(path);
+  std::filesystem::remove(path);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_TRUE(loaded.error().message.starts_with(path + ": decoder")) << loaded.error().message;
 }
 
 }  // namespace

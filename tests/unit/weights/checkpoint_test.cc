@@ -138,10 +138,10 @@ TEST(CheckpointTest, RefusesAMalformedIndex) {
   for (const std::string name :
        {"../s1.safetensors", "/etc/passwd", "sub/s1.safetensors", "..", ".", "", "s1\\u0000"}) {
     dir.write(kIndex, R"({"weight_map":{"a":")" + name + "\"}}");
-    expect_refused(dir, "expected the name of a file in the same directory");
+    expect_refused(dir, R"("a": expected the name of a file in the same directory, got ")" + name + '"');
   }
   dir.write(kIndex, R"({"weight_map":{"a":1}})");
-  expect_refused(dir, "expected the name of a file");
+  expect_refused(dir, R"("a": expected the name of a file in the same directory, got 1)");
   for (const std::string text : {"{}", "[]", R"({"weight_map":[]})", R"({"weight_map":{}})", "{", ""}) {
     dir.write(kIndex, text);
     expect_refused(dir, kIndex);
