@@ -59,7 +59,8 @@ constexpr FlagSpec kServer[] = {
 constexpr FlagSpec kModel[] = {
     {"tokenizer", kText, "MODEL", "directory or tokenizer.json of another tokenizer"},
     {"skip-tokenizer-init", kSwitch, "false", "serve token ids alone"},
-    {"dtype", kText, "auto", "auto, bfloat16, float16 or float32; auto serves float32 checkpoints as bfloat16"},
+    {"dtype", kText, "auto",
+     "auto, bfloat16, float16 (or half) or float32 (or float); auto serves float32 checkpoints as bfloat16"},
     {"max-model-len", kSize, "the model's", "context length in tokens"},
     {"seed", kInteger, "0", "where requests without a seed draw theirs from"},
     {"hf-overrides", kJson, "{}", "fields that replace those of config.json"},
@@ -204,7 +205,8 @@ constexpr FlagSpec kChat[] = {
     {"reasoning-parser-plugin", kText, "", "reasoning", kRefused},
     {"reasoning-config", kJson, "", "reasoning", kRefused},
     {"structured-outputs-config", kJson, "{}",
-     "`backend` (auto or xgrammar), `disable_any_whitespace` (JSON without whitespace; backend xgrammar)"},
+     "`backend` (auto or xgrammar), `disable_any_whitespace` (JSON without whitespace; backend xgrammar alone), "
+     "`enable_in_reasoning` (reasoning is held to it too)"},
 };
 
 constexpr FlagSpec kTraining[] = {
