@@ -211,8 +211,9 @@ and each pair of the two is a cell of one table. Only a pause or a sleep in mode
 | asleep_1, asleep_2 | both are asleep |
 | failed | a fault of ours outside a step: everything is refused until a restart |
 
-While memory is asleep the scheduler is paused, and so /is_paused and /is_sleeping are both true. Weights that were discarded
-and whose update session is open count as discarded still, until that session has finished whole.
+/is_paused and /is_sleeping say the same, as in vLLM: both are true during a plain pause and while any memory is asleep.
+clear_cache of /pause is true where it is not given. Weights that were discarded and whose update session is open count as
+discarded still, until that session has finished whole.
 )";
 
 }  // namespace
