@@ -1,6 +1,7 @@
 #include "chat/content_format.h"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <set>
 #include <string>
@@ -57,7 +58,7 @@ Nodes collect(const jinja::Body& body) {
 }
 
 // The rule expects names for targets; where one is none, it gives up and says kString.
-struct NotAName {};
+struct NotAName : std::exception {};
 
 const std::string& target_name(const Statement& node) {
   const Expression& target = *node.targets[0];

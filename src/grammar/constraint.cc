@@ -24,7 +24,9 @@ Status Constraint::advance(std::span<const int32_t> token_ids) {
       if (end == reasoning_ends_.end()) continue;
       const bool is_content = end->is_content;
       reasoning_ends_.clear();
-      if (!is_content) continue;
+      // Under a grammar without calls the model may have begun one all the same: what follows it is bound.
+      if (is_content) (void)matcher_->accept(token_id);
+      continue;
     }
     if (matcher_->terminated()) break;
     if (!matcher_->accept(token_id)) return internal_error("a token does not follow its grammar");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 
 #include "grammar/grammar_errors.h"
@@ -12,8 +13,28 @@ namespace {
 constexpr int kMostLeftBehind = 4;
 // Whoever generates goes first.
 constexpr int kNiceness = 10;
+// The library goes down references, nested patterns and rules by recursion, without a limit of its own, and a stack
+// that ends ends the process. A level takes up to some 1.8 KiB for at least ten bytes of text (`{"items":`), or 0.4 KiB
+// for one (a parenthesis of a pattern): with texts of 1 MiB 440 MiB.
+constexpr size_t kStackBytes = size_t{1} << 30;
 // What an entry costs beside its text and its grammar, so that failures are bounded as well.
 constexpr size_t kEntryBytes = 512;
+
+size_t count(std::string_view text, std::string_view mark) {
+  size_t found = 0;
+  for (size_t at = text.find(mark); at != text.npos; at = text.find(mark, at + mark.size())) ++found;
+  return found;
+}
+
+// What makes rules that begin with rules. From above: a text may quote the marks.
+size_t num_links(const GrammarSpec& spec) {
+  if (spec.kind == GrammarKind::kRegex) return 0;
+  if (spec.kind == GrammarKind::kLark) return count(spec.text, ":");
+  size_t links = count(spec.text, "::=");
+  if (spec.kind == GrammarKind::kEbnf) return links;
+  for (const char* keyword : {"\"$ref\"", "\"anyOf\"", "\"oneOf\"", "\"allOf\""}) links += count(spec.text, keyword);
+  return links;
+}
 
 }  // namespace
 
@@ -46,7 +67,7 @@ GrammarCompiler::GrammarCompiler(std::shared_ptr<GrammarBackend> backend, Gramma
     : backend_(std::move(backend)),
       options_(options),
       cache_(std::make_unique<Cache>()),
-      workers_(options.threads, kMostLeftBehind, kNiceness) {}
+      workers_(options.threads, kMostLeftBehind, kNiceness, kStackBytes) {}
 
 GrammarCompiler::~GrammarCompiler() = default;
 
@@ -54,6 +75,12 @@ void GrammarCompiler::compile(const GrammarSpec& spec, Callback callback) {
   if (spec.text.size() > options_.max_text_bytes) {
     return callback(Compiled(invalid_argument(fmt::format("A grammar may have at most {} bytes, and this one has {}.",
                                                           options_.max_text_bytes, spec.text.size()))));
+  }
+  if (const size_t links = num_links(spec); links > options_.max_links) {
+    return callback(Compiled(invalid_argument(
+        fmt::format("A grammar may have at most {} rules, references (`$ref`) and alternatives (`anyOf`, `oneOf`, "
+                    "`allOf`), and this one has {}.",
+                    options_.max_links, links))));
   }
   std::shared_ptr<const Compiled> known;
   {

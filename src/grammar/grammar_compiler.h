@@ -21,6 +21,9 @@ struct GrammarCompilerOptions {
   size_t cache_bytes = 512 << 20;  // of compiled grammars that nobody need be using
   // A grammar's cost grows with its text, faster than in proportion; this one takes some hundred megabytes at worst.
   size_t max_text_bytes = 1 << 20;
+  // Who follows a chain of rules each of which begins with the next takes memory by its square, for every sample:
+  // 800 MB for 20,000, and some 30 MB for these.
+  size_t max_links = 4096;
 };
 
 class GrammarCompiler {

@@ -36,6 +36,9 @@ std::vector<fs::path> candidates() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
   out.push_back(program / "site-packages");
+  // As pip leaves a wheel: <packages>/unspool/bin/unspool.
+  const fs::path package = program.parent_path();
+  if (program.filename() == "bin" && is_there(package / "__init__.py")) out.push_back(package.parent_path());
   add_environment(program.parent_path(), out);  // <environment>/bin/unspool
   for (fs::path above = program; above.has_relative_path(); above = above.parent_path()) {
     add_environment(above / ".venv", out);

@@ -17,8 +17,8 @@ inline constexpr const char* kXgrammarVersion = "0.2.9";
 inline constexpr const char* kTvmFfiVersion = "0.1.15";
 
 // The packages, as an unpacked wheel or pip leaves them: both in one directory (site-packages). `directory` is
-// UNSPOOL_XGRAMMAR; empty: beside the program, in the virtual environment that it lies in or below, then the active
-// one. Errors say what is missing where.
+// UNSPOOL_XGRAMMAR; empty: beside the program, beside the Python package that it lies in, in the virtual environment
+// that it lies in or below, then the active one. Errors say what is missing where.
 Result<std::filesystem::path> find_xgrammar(const std::string& directory);
 
 struct GrammarVocabulary {

@@ -230,6 +230,7 @@ Status RunnerMemory::save_weights(const SaveRequest& request) const {
   UNSPOOL_CHECK(!released_, "weights are saved while they are released");
   const std::vector<Parameter>& parameters = weights_.parameters();
   std::vector<TensorToWrite> tensors;
+  tensors.reserve(parameters.size());
   for (const Parameter& parameter : parameters) tensors.push_back({parameter.name, weights_.dtype(), parameter.shape});
   return write_checkpoint({request.path, request.pattern, request.max_size}, tensors,
                           [&](size_t index, const TensorSink& sink) { weights_.read(parameters[index], sink); });

@@ -1,6 +1,8 @@
 #include "threading/watched_workers.h"
 
+#include <limits.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -12,6 +14,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -30,6 +33,44 @@ std::atomic<int>& num_left_behind_of_process() {
   return count;
 }
 
+// Below what a function that calls this has on the stack.
+constexpr size_t kStackInUse = 64 << 10;
+
+// Starts a detached thread. Where there is no room for so large a stack, as under `ulimit -v`, it gets what there is.
+void start_thread(size_t stack_bytes, void* (*run)(void*), void* argument) {
+  for (;; stack_bytes /= 2) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    const bool sized = stack_bytes >= static_cast<size_t>(PTHREAD_STACK_MIN);
+    if (sized) pthread_attr_setstacksize(&attributes, stack_bytes);
+    pthread_t thread{};
+    const int error = pthread_create(&thread, &attributes, run, argument);
+    pthread_attr_destroy(&attributes);
+    if (error == 0) return;
+    if (!sized) throw std::system_error(error, std::generic_category(), "a thread cannot be started");
+  }
+}
+
+// The lowest address of this thread's stack.
+char* stack_bottom() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return nullptr;
+  void* bottom = nullptr;
+  size_t size = 0;
+  pthread_attr_getstack(&attributes, &bottom, &size);
+  pthread_attr_destroy(&attributes);
+  return static_cast<char*>(bottom);
+}
+
+// Gives back what deeper calls have touched.
+void release_stack(char* bottom) {
+  if (bottom == nullptr) return;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto unused = static_cast<size_t>(static_cast<char*>(__builtin_frame_address(0)) - bottom);
+  if (unused > kStackInUse) madvise(bottom, (unused - kStackInUse) / page * page, MADV_DONTNEED);
+}
+
 double seconds_of(clockid_t clock) {
   timespec time{};
   clock_gettime(clock, &time);
@@ -46,6 +87,7 @@ struct WatchedWorkers::State : std::enable_shared_from_this<State> {
     Callback callback;
   };
   struct Worker {
+    std::shared_ptr<State> state;  // until it has begun
     clockid_t clock = 0;
     id_t thread_id = 0;
     bool busy = false;
@@ -66,6 +108,7 @@ struct WatchedWorkers::State : std::enable_shared_from_this<State> {
   std::vector<std::shared_ptr<Worker>> workers;  // those that are watched
   int most_left_behind = 0;
   int niceness = 0;
+  size_t stack_bytes = 0;
   int num_left_behind = 0;
   int num_live = 0;     // watched threads that have not ended
   bool worked = false;  // since the watcher looked
@@ -77,7 +120,16 @@ void WatchedWorkers::State::start_worker() {
   auto worker = std::make_shared<Worker>();
   workers.push_back(worker);
   ++num_live;
-  std::thread([state = shared_from_this(), worker = std::move(worker)] { state->work(*worker); }).detach();
+  worker->state = shared_from_this();
+  auto argument = std::make_unique<std::shared_ptr<Worker>>(std::move(worker));
+  const auto run = [](void* given) -> void* {
+    const std::unique_ptr<std::shared_ptr<Worker>> own(static_cast<std::shared_ptr<Worker>*>(given));
+    const std::shared_ptr<State> state = std::move((*own)->state);
+    state->work(**own);
+    return nullptr;
+  };
+  start_thread(stack_bytes, run, argument.get());
+  argument.release();  // the thread's now
 }
 
 void WatchedWorkers::State::work(Worker& self) {
@@ -85,6 +137,7 @@ void WatchedWorkers::State::work(Worker& self) {
   pthread_getcpuclockid(pthread_self(), &self.clock);
   self.thread_id = static_cast<id_t>(syscall(SYS_gettid));
   if (niceness != 0) setpriority(PRIO_PROCESS, self.thread_id, niceness);
+  char* const bottom = stack_bytes == 0 ? nullptr : stack_bottom();
   while (true) {
     wake_worker.wait(lock, [this] { return !jobs.empty() || stopping; });
     if (stopping) break;
@@ -98,6 +151,7 @@ void WatchedWorkers::State::work(Worker& self) {
     lock.unlock();
     job.work();
     job.work = nullptr;  // what it owns goes before anyone hears that it is done
+    if (stack_bytes != 0) release_stack(bottom);
     lock.lock();
     if (self.left_behind) {
       --num_left_behind;
@@ -152,10 +206,12 @@ void WatchedWorkers::State::watch() {
   }
 }
 
-WatchedWorkers::WatchedWorkers(int threads, int most_left_behind, int niceness) : state_(std::make_shared<State>()) {
+WatchedWorkers::WatchedWorkers(int threads, int most_left_behind, int niceness, size_t stack_bytes)
+    : state_(std::make_shared<State>()) {
   const std::lock_guard lock(state_->mutex);
   state_->most_left_behind = most_left_behind;
   state_->niceness = niceness;
+  state_->stack_bytes = stack_bytes;
   for (int i = 0; i < threads; ++i) state_->start_worker();
   watcher_ = std::thread([state = state_.get()] { state->watch(); });
 }

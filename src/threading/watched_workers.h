@@ -2,6 +2,7 @@
 // up: its thread is left behind, at the lowest priority, and another takes its place.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -18,8 +19,9 @@ class WatchedWorkers {
   // Called once, on a thread of the workers; must not throw.
   using Callback = std::function<void(Outcome)>;
 
-  // `niceness`: of the threads, where others go first.
-  WatchedWorkers(int threads, int most_left_behind, int niceness = 0);
+  // `niceness`: of the threads, where others go first. `stack_bytes`: of each, where code goes deeper than usual; what
+  // work has touched of it goes back when it is done. 0: as threads have it.
+  WatchedWorkers(int threads, int most_left_behind, int niceness = 0, size_t stack_bytes = 0);
   // Drops what is queued, without a call, and leaves behind what does not end at once.
   ~WatchedWorkers();
   WatchedWorkers(const WatchedWorkers&) = delete;

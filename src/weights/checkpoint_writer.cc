@@ -122,7 +122,7 @@ Result<NewFile> write_shard(const std::string& directory, const Shard& shard, st
       size += size_bytes;
       if (written.ok()) written = file.append({static_cast<const std::byte*>(bytes), size_bytes});
     });
-    UNSPOOL_TRY(written);
+    UNSPOOL_TRY(std::move(written));
     UNSPOOL_CHECK(size == tensors[i].size_bytes(), "{} bytes of {}", size, tensors[i].name);
   }
   UNSPOOL_TRY(file.close());

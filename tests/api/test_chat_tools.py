@@ -8,7 +8,7 @@ import pytest
 from api.control import post
 from harness.chat import CHAT, CHATML, DETAILS, HI, chat, chat_stream, joined
 from harness.client import refused
-from harness.server import ServerDied
+from harness.server import TINY_MODELS, ServerDied
 
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool_call>'
@@ -340,3 +340,15 @@ def test_response_formats(server, thinker):
     hurry = {"logit_bias": {"4": 100}, "structured_outputs": {"choice": ["yes"]}, "max_tokens": 20, "seed": 1}
     (choice,) = chat(thinker, **hurry)["choices"]
     assert choice["message"]["content"] == "yes" and choice["finish_reason"] == "stop"
+
+
+@pytest.mark.short
+def test_a_call_while_thinking_under_a_format_without_calls(serve):
+    """It ends the reasoning, and is no fault; what follows is of the format."""
+    server = serve(TINY_MODELS / "qwen3-tied", "--chat-template", CHATML, *AUTO, "--reasoning-parser", "qwen3")
+    (call,) = post(server, "/tokenize", {"prompt": "<tool_call>"})["tokens"]
+    fields = {"structured_outputs": {"choice": ["yes"]}, "logit_bias": {call: 100}, "max_tokens": 20, "seed": 1}
+    (choice,) = chat(server, **fields)["choices"]
+    assert choice["message"]["content"] == "<tool_call>yes" and choice["finish_reason"] == "stop"
+    streamed = joined(chat_stream(server, **fields))
+    assert streamed["message"]["content"] == "<tool_call>yes" and streamed["finish_reason"] == "stop"

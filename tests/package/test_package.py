@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import sysconfig
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -47,7 +49,8 @@ def installed(wheel, tmp_path_factory):
 
 def run(installed, *command):
     environment = {**os.environ, "PYTHONPATH": str(installed)}
-    environment.pop("UNSPOOL_BINARY", None)
+    for name in ("UNSPOOL_BINARY", "UNSPOOL_XGRAMMAR", "VIRTUAL_ENV"):
+        environment.pop(name, None)
     return subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd="/").stdout
 
 
@@ -79,3 +82,18 @@ def test_serve(installed, tiny):
     )
     lines = run(installed, sys.executable, "-c", program, str(tiny)).splitlines()
     assert any('"version":"0.32.0"' in line for line in lines) and lines[-1] == "0"
+
+
+def test_structured_outputs_from_the_same_site_packages(installed, tiny):
+    for pattern in ("xgrammar*", "tvm_ffi*", "apache_tvm_ffi*"):
+        for path in Path(sysconfig.get_paths()["purelib"]).glob(pattern):
+            (installed / path.name).symlink_to(path)
+    program = (
+        "import json, sys, urllib.request, unspool\n"
+        "with unspool.serve(sys.argv[1]) as server:\n"
+        "    body = {'prompt': 'a', 'max_tokens': 8, 'structured_outputs': {'choice': ['yes']}}\n"
+        "    head = {'Content-Type': 'application/json'}\n"
+        "    request = urllib.request.Request(server.url + '/v1/completions', json.dumps(body).encode(), head)\n"
+        "    print(json.load(urllib.request.urlopen(request))['choices'][0]['text'])\n"
+    )
+    assert run(installed, sys.executable, "-c", program, str(tiny)).splitlines()[-1] == "yes"

@@ -132,6 +132,7 @@ sanitizer_stages() {
 nightly_stages() {
   check "nightly: soak" run_pytest tests/api tests/soak -m nightly
   check "nightly: lint" lint_all --tidy
+  check "nightly: vllm's templates" vllm_template_parity
   check "nightly: fuzz" run_fuzzers 300
 }
 
@@ -139,7 +140,9 @@ nightly_stages() {
 trainer_stages() {
   must "release: server" build release unspool
   must "trainers: packages" trainer_packages
-  check "trainers: clients" .venv-trainers/bin/python -m pytest -q tests/trainers
+  # OpenAI's client twice: as the API tests pin it, and as verifiers does.
+  check "trainers: clients" .venv-trainers/bin/python -m pytest -q tests/trainers tests/api/test_openai_client.py
+  check "trainers: trl's templates" trl_template_parity
   check "trainers: weights over gloo" .venv-trainers/bin/python -m pytest -q tests/package -m torch
 }
 
@@ -155,6 +158,27 @@ tokenizer_parity() {
   .venv/bin/python tools/tokenizer_parity.py --binary "$cli" "${files[@]}" "$MODEL/tokenizer.json"
   .venv/bin/python tools/tokenizer_parts.py build/tokenizer_parts
   .venv/bin/python tools/tokenizer_parity.py --binary "$cli" --count 1000 build/tokenizer_parts/*.json
+}
+
+trl_template_parity() {
+  build release template_cli
+  .venv-trainers/bin/python tools/chat_template_parity.py --binary build/release/tests/tools/template_cli \
+    "$(.venv-trainers/bin/python -c 'import importlib.util as i; print(*i.find_spec("trl").submodule_search_locations)')"
+}
+
+# Of the wheel's 300 MB, the few files that are templates.
+vllm_template_parity() {
+  local folder=build/vllm_templates
+  if [[ ! -d $folder ]]; then
+    .venv/bin/pip download --quiet --no-deps --dest build/wheels vllm==0.32.0
+    mkdir -p "$folder.part"
+    .venv/bin/python - "$folder.part" build/wheels/vllm-0.32.0*.whl <<<'import sys, zipfile
+archive = zipfile.ZipFile(sys.argv[2])
+archive.extractall(sys.argv[1], [name for name in archive.namelist() if name.endswith(".jinja")])'
+    rm -r build/wheels
+    mv "$folder.part" "$folder"
+  fi
+  .venv/bin/python tools/chat_template_parity.py --binary build/release/tests/tools/template_cli "$folder"
 }
 
 # Whole conversations against transformers, then random templates against jinja2.

@@ -64,6 +64,15 @@ TEST(Constraint, ReasoningIsFreeAndItsEndIsNoPartOfTheOutput) {
   EXPECT_EQ(allowed(c), (std::vector<int32_t>{'b'}));
 }
 
+TEST(Constraint, ACallThatTheGrammarDoesNotKnowEndsTheReasoningAlone) {
+  Constraint c = constraint("ab", {{kEndThink, false}, {kCall, true}});
+  ASSERT_TRUE(c.advance(std::vector<int32_t>{'q', kCall}).ok());
+  EXPECT_EQ(allowed(c), (std::vector<int32_t>{'a'}));
+  ASSERT_TRUE(c.advance(std::vector<int32_t>{'a'}).ok());
+  EXPECT_EQ(allowed(c), (std::vector<int32_t>{'b'}));
+  EXPECT_FALSE(c.advance(std::vector<int32_t>{kCall}).ok()) << "the reasoning is over";
+}
+
 TEST(Constraint, AnEndThatIsContentIsTheFirstOfTheOutput) {
   Constraint c = constraint("xb", {{kEndThink, false}, {kCall, true}});
   ASSERT_TRUE(c.advance(std::vector<int32_t>{'q', kCall}).ok());

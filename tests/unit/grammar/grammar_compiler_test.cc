@@ -55,6 +55,39 @@ TEST(GrammarCompiler, ADifferentKindOrWhitespaceIsAnotherGrammar) {
   EXPECT_EQ(backend->num_compiled, 3);
 }
 
+std::string times(int n, const std::string& text) {
+  std::string out;
+  for (int i = 0; i < n; ++i) out += text;
+  return out;
+}
+
+TEST(GrammarCompiler, BoundsRulesAndReferences) {
+  const auto backend = std::make_shared<FakeBackend>();
+  GrammarCompiler compiler(backend, {.max_links = 100});
+  const std::vector<std::pair<GrammarKind, std::string>> links = {
+      {GrammarKind::kEbnf, "r::=r\n"},
+      {GrammarKind::kLark, "r:r\n"},
+      {GrammarKind::kJsonSchema, R"({"$ref":"#"},)"},
+      {GrammarKind::kJsonSchema, R"({"anyOf":[{}]},)"},
+      {GrammarKind::kStructuralTag, R"({"allOf":[]},)"},
+      {GrammarKind::kStructuralTag, R"(r::=r\n)"},
+  };
+  const auto message = [&](GrammarKind kind, const std::string& text) {
+    std::promise<GrammarCompiler::Compiled> done;
+    compiler.compile({kind, text}, [&](const auto& compiled) { done.set_value(compiled); });
+    auto future = done.get_future();
+    const auto compiled = outcome_of(future);
+    return compiled.ok() ? "" : compiled.error().message;
+  };
+  for (const auto& [kind, link] : links) {
+    EXPECT_EQ(message(kind, times(100, link)), "") << link;
+    EXPECT_EQ(message(kind, times(101, link)),
+              "A grammar may have at most 100 rules, references (`$ref`) and alternatives (`anyOf`, `oneOf`, `allOf`), "
+              "and this one has 101.");
+  }
+  EXPECT_EQ(message(GrammarKind::kRegex, times(101, "r::=r:")), "") << "a pattern has no rules";
+}
+
 TEST(GrammarCompiler, KeepsWhatWasUsedLastWithinItsBytes) {
   const auto backend = std::make_shared<FakeBackend>();
   GrammarCompiler compiler(backend, {.cache_bytes = 4000});  // two grammars and their entries

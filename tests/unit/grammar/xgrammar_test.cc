@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <future>
 
+#include "grammar/grammar_compiler.h"
 #include "grammar/grammar_errors.h"
 #include "tokenizer/tokenizer.h"
 
@@ -58,7 +61,7 @@ class Xgrammar : public testing::Test {
   }
 
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::unique_ptr<GrammarBackend> backend;
+  std::shared_ptr<GrammarBackend> backend;
 };
 
 TEST_F(Xgrammar, EveryKindSaysWhatItMeans) {
@@ -157,6 +160,24 @@ TEST_F(Xgrammar, FaultsAreTheClientsInWordsWithoutSourceLines) {
   EXPECT_NE(refusal({GrammarKind::kLark, "start \"a\""}), "");
   EXPECT_NE(refusal({GrammarKind::kStructuralTag, R"({"type":"structural_tag","format":{"type":"zzz"}})"}), "");
   EXPECT_NE(refusal({GrammarKind::kRegex, std::string(100000, '(')}), "");
+}
+
+// On the stack that threads usually have, the first ends the process.
+TEST_F(Xgrammar, GoesAsDeepAsATextCanSay) {
+  const std::string open(250000, '(');
+  const std::string close(250000, ')');
+  GrammarCompiler compiler(std::move(backend), {.limit_s = 60});
+  std::vector<std::future<void>> ends;
+  for (const GrammarSpec& spec : {
+           GrammarSpec{GrammarKind::kJsonSchema, R"({"type":"string","pattern":")" + open + "a" + close + R"("})"},
+           GrammarSpec{GrammarKind::kRegex, open + "a" + close},
+       }) {
+    auto end = std::make_shared<std::promise<void>>();
+    ends.push_back(end->get_future());
+    compiler.compile(spec, [end](const auto&) { end->set_value(); });
+  }
+  for (auto& end : ends) ASSERT_EQ(end.wait_for(std::chrono::minutes(5)), std::future_status::ready);
+  EXPECT_EQ(compiler.stats().num_left_behind, 0);
 }
 
 TEST(XgrammarIsMissing, AndTheErrorNamesPackagesAndVersions) {

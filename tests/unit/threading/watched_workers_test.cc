@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <future>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -51,6 +53,44 @@ TEST(WatchedWorkers, GivesUpWhatSpinsAndGoesOn) {
   EXPECT_EQ(post(workers, 10, [] {}).get(), Outcome::kRefused);
   *released = true;
   while (workers.num_left_behind() > 0) std::this_thread::yield();
+  EXPECT_EQ(post(workers, 10, [] {}).get(), Outcome::kDone);
+}
+
+// Goes down by a kilobyte a level, and comes back.
+int descend(int levels) {
+  volatile char frame[1024];
+  frame[0] = static_cast<char>(levels);
+  return levels == 0 ? 0 : descend(levels - 1) + (frame[0] == static_cast<char>(levels) ? 1 : 0);
+}
+
+long resident_kb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stol(line.substr(6));
+  }
+  return 0;
+}
+
+TEST(WatchedWorkers, HaveRoomForDeepCallsAndGiveItBack) {
+  constexpr int kLevels = 100'000;
+  WatchedWorkers workers(1, 1, 0, 512 << 20);
+  auto deepest = std::make_shared<int>(0);
+  auto touched_kb = std::make_shared<long>(0);
+  const long before_kb = resident_kb();
+  const auto work = [deepest, touched_kb] {
+    *deepest = descend(kLevels);
+    *touched_kb = resident_kb();
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(post(workers, 100, work).get(), Outcome::kDone);
+    EXPECT_EQ(*deepest, kLevels);
+    EXPECT_GT(*touched_kb - before_kb, kLevels) << "the calls were not as deep as they should be";
+    EXPECT_LT(resident_kb() - before_kb, kLevels / 4);
+  }
+}
+
+TEST(WatchedWorkers, TakeWhatStackThereIs) {
+  WatchedWorkers workers(1, 1, 0, size_t{1} << 62);
   EXPECT_EQ(post(workers, 10, [] {}).get(), Outcome::kDone);
 }
 
