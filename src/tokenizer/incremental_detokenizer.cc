@@ -11,6 +11,8 @@ namespace {
 
 // Of a prompt's end, enough to begin with: most often a word that ends in text of its own is among them.
 constexpr size_t kFewTokens = 8;
+// What is held back where it ends a text: bytes that may become a character, and the character itself.
+constexpr std::string_view kReplacement = "\ufffd";
 
 }  // namespace
 
@@ -83,53 +85,41 @@ void IncrementalDetokenizer::prime_window(std::span<const int32_t> prompt_ids) {
   std::reverse(window_.begin(), window_.end());
   const auto run_begin =
       std::find_if_not(window_.rbegin(), window_.rend(), [&](int32_t id) { return is_byte_token(id); });
-  for (auto id = run_begin.base(); id != window_.end(); ++id) extends_broken_run(*id);
+  for (auto id = run_begin.base(); id != window_.end(); ++id) is_held_back_ = ends_in_replacement(*id);
   num_shown_ = window_.size() - run_.size();  // one token a byte
   shown_ = window_text(num_shown_);
 }
 
-// Whether the window's text, `text`, ends in what may become another character. U+FFFD itself does not: a model that
-// writes nothing else would have all of it decoded anew for every token.
-bool IncrementalDetokenizer::ends_incomplete(std::string_view text, bool run_is_broken) const {
-  if (!text.ends_with("\ufffd")) return false;
-  if (run_is_broken) return true;
-  constexpr size_t kLongestCharacter = 4;
-  std::string bytes;
-  for (auto id = window_.rbegin(); id != window_.rend() && bytes.size() < kLongestCharacter; ++id)
-    bytes.insert(0, tokenizer_->id_to_bytes(*id));
-  return unicode::incomplete_suffix(bytes) > 0;
-}
-
-// Follows the run of byte tokens that `id` may be of; whether it is of one that can only be U+FFFD to its end.
-bool IncrementalDetokenizer::extends_broken_run(int32_t id) {
+// Follows the run of byte tokens that `id` may be of; whether the text is known to end in U+FFFD behind it: within a
+// character, in a run that is broken and all U+FFFD to its end, or with U+FFFD itself.
+bool IncrementalDetokenizer::ends_in_replacement(int32_t id) {
+  const std::string_view bytes = tokenizer_->id_to_bytes(id);
   if (!is_byte_token(id)) {
     run_.clear();
     run_is_broken_ = false;
-    return false;
+    return bytes.ends_with(kReplacement);
   }
-  run_.append(tokenizer_->id_to_bytes(id));
+  run_.append(bytes);
   const unicode::Sequence sequence = unicode::next_sequence(run_);
   run_is_broken_ = run_is_broken_ || sequence.kind == unicode::SequenceKind::kInvalid;
+  const bool ends_so = run_is_broken_ || sequence.kind == unicode::SequenceKind::kIncomplete || run_ == kReplacement;
   if (run_is_broken_ || sequence.kind == unicode::SequenceKind::kComplete) run_.clear();
-  return run_is_broken_;
+  return ends_so;
 }
 
 std::string IncrementalDetokenizer::push_window(int32_t id) {
-  const bool was_broken = run_is_broken_;
-  if (extends_broken_run(id) && was_broken) {
-    window_.push_back(id);  // nothing to be shown before the run ends, however long it is
-    return {};
-  }
-  if (shown_.empty() && !window_.empty()) {
+  const bool was_held_back = std::exchange(is_held_back_, ends_in_replacement(id));
+  if (shown_.empty() && !window_.empty() && !was_held_back) {
     std::string text = window_text(window_.size());
-    if (!ends_incomplete(text, was_broken)) {
+    if (!text.ends_with(kReplacement)) {
       shown_ = std::move(text);
       num_shown_ = window_.size();
     }
   }
   window_.push_back(id);
+  if (is_held_back_) return {};  // however many there are: each would decode all of them anew
   const std::string text = window_text(window_.size());
-  if (text.size() <= shown_.size() || ends_incomplete(text, run_is_broken_)) return {};
+  if (text.size() <= shown_.size() || text.ends_with(kReplacement)) return {};
   if (!text.starts_with(shown_)) {
     window_.clear();
     num_shown_ = 0;

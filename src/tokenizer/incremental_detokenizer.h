@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tokenizer/tokenizer.h"
@@ -42,8 +41,7 @@ class IncrementalDetokenizer {
   std::string push_window(int32_t id);
   std::string window_text(size_t count) const;  // of its first tokens
   bool is_byte_token(int32_t id) const;
-  bool ends_incomplete(std::string_view text, bool run_is_broken) const;
-  bool extends_broken_run(int32_t id);
+  bool ends_in_replacement(int32_t id);
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_tokens_;
@@ -56,6 +54,7 @@ class IncrementalDetokenizer {
   std::string shown_;           // text of the window that has gone out
   std::string run_;             // the incomplete character of a run of byte tokens
   bool run_is_broken_ = false;  // it holds bytes that no character can begin with
+  bool is_held_back_ = false;   // the window's text is known to end in U+FFFD
 };
 
 }  // namespace unspool
