@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
+
 namespace unspool::chat {
 namespace {
 
@@ -30,12 +32,6 @@ size_t overlap(std::string_view text, std::string_view marker) {
     if (text.ends_with(marker.substr(0, size))) return size;
   }
   return 0;
-}
-
-size_t count(std::string_view text, std::string_view what) {
-  size_t found = 0;
-  for (size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + what.size())) ++found;
-  return found;
 }
 
 // The reference counts DeepSeek's reasoning tokens between markers that were generated, the first included: where the
@@ -149,7 +145,7 @@ void ReasoningStream::expect(std::span<const int32_t> token_ids) {
   for (Watched& watched : markers_) {
     if (by_text(*watched.marker)) continue;
     watched.ids += static_cast<size_t>(std::ranges::count(token_ids, *watched.marker->id));
-    const size_t places = count(buffer_, watched.marker->text);
+    const size_t places = count_of(buffer_, watched.marker->text);
     // Of more places than ids the last ones are meant: what was spelled out came before.
     watched.spelled_out = places - std::min(places, watched.ids);
   }

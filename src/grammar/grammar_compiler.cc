@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "grammar/grammar_errors.h"
 
 namespace unspool {
@@ -20,19 +20,13 @@ constexpr size_t kStackBytes = size_t{1} << 30;
 // What an entry costs beside its text and its grammar, so that failures are bounded as well.
 constexpr size_t kEntryBytes = 512;
 
-size_t count(std::string_view text, std::string_view mark) {
-  size_t found = 0;
-  for (size_t at = text.find(mark); at != text.npos; at = text.find(mark, at + mark.size())) ++found;
-  return found;
-}
-
 // What makes rules that begin with rules. From above: a text may quote the marks.
 size_t num_links(const GrammarSpec& spec) {
   if (spec.kind == GrammarKind::kRegex) return 0;
-  if (spec.kind == GrammarKind::kLark) return count(spec.text, ":");
-  size_t links = count(spec.text, "::=");
+  if (spec.kind == GrammarKind::kLark) return count_of(spec.text, ":");
+  size_t links = count_of(spec.text, "::=");
   if (spec.kind == GrammarKind::kEbnf) return links;
-  for (const char* keyword : {"\"$ref\"", "\"anyOf\"", "\"oneOf\"", "\"allOf\""}) links += count(spec.text, keyword);
+  for (const char* keyword : {"\"$ref\"", "\"anyOf\"", "\"oneOf\"", "\"allOf\""}) links += count_of(spec.text, keyword);
   return links;
 }
 

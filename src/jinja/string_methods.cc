@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "jinja/arguments.h"
 #include "jinja/characters.h"
 #include "jinja/filters.h"
@@ -26,12 +27,6 @@ const Text& text_of(Interpreter& interpreter, const Value& self) {
 
 Value like(const Value& self, Text text) {
   return Value::string(std::move(text), self.is_markup());
-}
-
-size_t count_of(std::string_view text, std::string_view wanted) {
-  size_t count = 0;
-  for (size_t at = text.find(wanted); at != std::string_view::npos; at = text.find(wanted, at + wanted.size())) ++count;
-  return count;
 }
 
 // Parts of a string are paid for before they are made. Each is a few allocations, which take as long as several steps.
