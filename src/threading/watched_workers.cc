@@ -37,7 +37,13 @@ std::atomic<int>& num_left_behind_of_process() {
 constexpr size_t kStackInUse = 64 << 10;
 
 // Starts a detached thread. Where there is no room for so large a stack, as under `ulimit -v`, it gets what there is.
-void start_thread(size_t stack_bytes, void* (*run)(void*), void* argument) {
+void start_thread(size_t stack_bytes, std::function<void()> work) {
+  auto argument = std::make_unique<std::function<void()>>(std::move(work));
+  const auto run = [](void* given) -> void* {
+    const std::unique_ptr<std::function<void()>> own(static_cast<std::function<void()>*>(given));
+    (*own)();
+    return nullptr;
+  };
   for (;; stack_bytes /= 2) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -45,9 +51,12 @@ void start_thread(size_t stack_bytes, void* (*run)(void*), void* argument) {
     const bool sized = stack_bytes >= static_cast<size_t>(PTHREAD_STACK_MIN);
     if (sized) pthread_attr_setstacksize(&attributes, stack_bytes);
     pthread_t thread{};
-    const int error = pthread_create(&thread, &attributes, run, argument);
+    const int error = pthread_create(&thread, &attributes, run, argument.get());
     pthread_attr_destroy(&attributes);
-    if (error == 0) return;
+    if (error == 0) {
+      (void)argument.release();  // the thread's now
+      return;
+    }
     if (!sized) throw std::system_error(error, std::generic_category(), "a thread cannot be started");
   }
 }
@@ -63,7 +72,7 @@ char* stack_bottom() {
   return static_cast<char*>(bottom);
 }
 
-// Gives back what deeper calls have touched.
+// Gives back what deeper calls have touched; nothing where `bottom` is null.
 void release_stack(char* bottom) {
   if (bottom == nullptr) return;
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -87,7 +96,6 @@ struct WatchedWorkers::State : std::enable_shared_from_this<State> {
     Callback callback;
   };
   struct Worker {
-    std::shared_ptr<State> state;  // until it has begun
     clockid_t clock = 0;
     id_t thread_id = 0;
     bool busy = false;
@@ -120,16 +128,7 @@ void WatchedWorkers::State::start_worker() {
   auto worker = std::make_shared<Worker>();
   workers.push_back(worker);
   ++num_live;
-  worker->state = shared_from_this();
-  auto argument = std::make_unique<std::shared_ptr<Worker>>(std::move(worker));
-  const auto run = [](void* given) -> void* {
-    const std::unique_ptr<std::shared_ptr<Worker>> own(static_cast<std::shared_ptr<Worker>*>(given));
-    const std::shared_ptr<State> state = std::move((*own)->state);
-    state->work(**own);
-    return nullptr;
-  };
-  start_thread(stack_bytes, run, argument.get());
-  argument.release();  // the thread's now
+  start_thread(stack_bytes, [state = shared_from_this(), worker = std::move(worker)] { state->work(*worker); });
 }
 
 void WatchedWorkers::State::work(Worker& self) {
@@ -151,7 +150,7 @@ void WatchedWorkers::State::work(Worker& self) {
     lock.unlock();
     job.work();
     job.work = nullptr;  // what it owns goes before anyone hears that it is done
-    if (stack_bytes != 0) release_stack(bottom);
+    release_stack(bottom);
     lock.lock();
     if (self.left_behind) {
       --num_left_behind;
