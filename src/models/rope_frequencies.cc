@@ -83,7 +83,7 @@ std::vector<float> rope_frequencies(const RopeConfig& rope, int64_t max_model_le
   const double theta = rope.type == RopeType::kDynamic ? dynamic_theta(rope, max_model_len) : rope.theta;
   const std::vector<float> powers = wavelength_powers(theta, rope.rotary_dim);
   std::vector<float> frequencies = powers;
-  for (float& power : frequencies) power = 1.0f / power;
+  for (float& frequency : frequencies) frequency = 1.0f / frequency;
   switch (rope.type) {
     case RopeType::kDefault:
     case RopeType::kDynamic:

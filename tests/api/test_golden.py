@@ -7,6 +7,7 @@ import json
 import pytest
 
 from api.control import greedy
+from api.test_rope import served_for
 from harness.bits import assert_same_answer
 from harness.client import complete
 from harness.server import TINY_MODELS
@@ -21,8 +22,7 @@ FILES = sorted(path.relative_to(TINY_MODELS) for path in TINY_MODELS.glob("*/gol
 def served(request, serve):
     folder = TINY_MODELS / request.param.parent
     golden = json.loads((TINY_MODELS / request.param).read_text())
-    length = [flag for value in golden.get("max_model_len", []) for flag in ("--max-model-len", value)]
-    return serve(folder, "--dtype", "float32", "--enable-prompt-tokens-details", *length), golden
+    return serve(folder, "--dtype", "float32", "--enable-prompt-tokens-details", *served_for(golden)), golden
 
 
 def assert_near(expected, values):
